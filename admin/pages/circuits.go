@@ -63,7 +63,8 @@ func showCircuits(v *view) error {
 	v.segments("Order", "sort", "errors", "Errors first", "name", "By name")
 	v.Put(h("</div>\n<ul class='tiles' id='tiles'"))
 	if v.circuitStream() {
-		v.Put(h(" data-stream='../circuit_event_stream'"))
+		v.scripts = append(v.scripts, "circuits.js")
+		v.Put(h(" data-events='.."), circuitPath, h("'"))
 	}
 	v.Put(h(">"))
 	for i := range list[:min(mostTiles, len(list))] {
@@ -118,7 +119,7 @@ func (v *view) tile(c *circuit) {
 	default:
 		v.word(meaning, "errors")
 	}
-	v.Put(h("</p><dl class='pairs'>"))
+	v.Put(h("</p><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points=''/></svg><dl class='pairs'>"))
 	for _, x := range [...]struct {
 		name, field string
 		value       float64

@@ -34,20 +34,47 @@ func showConfig(v *view) error {
 	eds := v.query.Has("include_eds")
 	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource</span><input type='search' name='filter' class='find' placeholder='Filter by name' value='"),
 		wanted, h("'></label>"))
+	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Search in keys and values' value='"),
+		v.query.Value("search"), h("'></label>"))
 	v.keep("resource")
 	v.chip("include_eds", "Endpoints", eds)
-	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n<div class='cols split'>\n<div class='stack'>\n"))
+	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n"))
+	if text := v.query.Value("search"); text != "" {
+		v.search(text, eds)
+	}
+	v.Put(h("<div class='cols split'>\n<div class='stack'>\n"))
 	sections := slices.Clone(v.src.ConfigDump(eds))
 	slices.SortStableFunc(sections, func(a, b admin.ConfigSection) int { return strings.Compare(a.Key, b.Key) })
 	total := 0
 	for i := range sections {
 		total += v.section(&sections[i], field, name, strings.ToLower(wanted))
 	}
-	v.summary = plural(total, "resource")
+	if v.summary == "" {
+		v.summary = plural(total, "resource")
+	}
 	v.Put(h("</div>\n<div class='stack'>\n"))
 	v.dump(sections, field, name, eds)
 	v.Put(h("</div>\n</div>\n"))
+	v.saved()
 	return nil
+}
+
+// saved appends the viewer of saved files, which is a script: what is opened stays in
+// the browser.
+func (v *view) saved() {
+	v.scripts = append(v.scripts, "config.js")
+	v.Put(h("<div class='scripted'>\n"))
+	v.panel("saved-head", "Saved files", nil, func() {
+		v.Put(h("<div id='saved' class='pad row'><label class='grow'>Open one or two <input type='file' multiple accept='.json,.txt,application/json,text/plain'></label>" +
+			"<button type='button' disabled>Compare with the server</button>" +
+			"<span class='quiet'>Answers of /config_dump, /clusters?format=json or /stats. They are not sent anywhere; two are compared.</span></div><div id='saved-out'></div>\n"))
+	})
+	v.Put(h("</div>\n"))
+}
+
+// redacted appends the mark of a secret.
+func (v *view) redacted() {
+	v.Put(h("<span class='badge warn' title='The value is secret, or its name looks like that of a secret'>redacted</span>"))
 }
 
 // section appends a section with the names of its resources, and returns how many it
@@ -224,7 +251,7 @@ func (v *view) leaf(key string, token json.Token) {
 	text := fmt.Sprint(token)
 	switch {
 	case text == wire.Redacted:
-		v.Put(h("<span class='badge warn' title='The value is secret, or its name looks like that of a secret'>redacted</span>"))
+		v.redacted()
 	case token == nil:
 		v.Put(h("<span class='quiet'>null</span>"))
 	default:

@@ -59,8 +59,12 @@ func (v *view) top() {
 	}
 	v.Put(v.title, " · ", product, h("</title>\n<link rel='stylesheet' href='"), v.asset("admin.css"),
 		h("'>\n<link rel='icon' href='"), v.asset("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), v.asset("theme.js"),
-		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n<script type='module' src='"), v.asset("watch.js"), h("'></script>\n</head>\n<body>\n"+
-			"<a class='skip' href='#main'>Skip to content</a>\n"))
+		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n<script type='module' src='"), v.asset("watch.js"), h("'></script>\n"))
+	for _, script := range v.scripts {
+		v.Put(h("<script type='module' src='"), v.asset(script), h("'></script>\n"))
+	}
+	v.Put(h("</head>\n<body>\n" +
+		"<a class='skip' href='#main'>Skip to content</a>\n"))
 	v.symbols()
 	v.header(product)
 	v.navigation()

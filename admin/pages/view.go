@@ -26,6 +26,7 @@ type view struct {
 	title   string // heading
 	summary string // beside the heading, and in front of the title of the window
 	tsv     export
+	scripts []string // assets of the page besides the shell's
 
 	temporary map[[2]string]admin.Temporary // by settings and name; nil: not asked for yet
 }

@@ -32,7 +32,7 @@ func (p *tab) confirm(change string) {
 	p.until("document.querySelector('#done')?.innerText.includes(" + quoted(change) + ") && document.documentElement.dataset.ready")
 }
 
-// TestRuntimeTasks adds a value, overrides one of a layer below and removes the
+// TestRuntimeTasks adds a value, overrides a value of a lower layer and removes the
 // override. A value of a layer below cannot be deleted.
 func TestRuntimeTasks(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})

@@ -24,6 +24,8 @@ import (
 type faults struct {
 	*httptest.Server
 	fault atomic.Value // string: "", "hang", "drop", or a status with its reason
+	// stream answers instead of the circuit event stream, one request after the other.
+	stream http.HandlerFunc
 }
 
 func newFaults(t *testing.T, d *daemon.Daemon) *faults {
@@ -39,6 +41,10 @@ func newFaults(t *testing.T, d *daemon.Daemon) *faults {
 	f.fault.Store("")
 	ended := make(chan struct{})
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.stream != nil && r.URL.Path == "/circuit_event_stream" {
+			f.stream(w, r)
+			return
+		}
 		switch fault := f.fault.Load().(string); fault {
 		case "":
 			defer func() { _ = recover() }() // the proxy panics when the client is gone

@@ -1,0 +1,129 @@
+package pages
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+// TestDaysLeft checks the words for certificates around each threshold.
+func TestDaysLeft(t *testing.T) {
+	for days, want := range map[float64]string{
+		-2: "bad expired 2 days ago", -1: "bad expired 1 day ago", -.5: "bad expired today", 0: "bad expires in less than a day", .9: "bad expires in less than a day", 1: "bad 1 day left",
+		6: "bad 6 days left", 6.9: "bad 6 days left", 7: "warn 7 days left", 29: "warn 29 days left", 29.9: "warn 29 days left", 30: "ok 30 days left", 400: "ok 400 days left",
+	} {
+		for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 13*3600), time.FixedZone("west", -11*3600)} {
+			meaning, text := expiry(testNow.Add(time.Duration(days*24)*time.Hour).In(zone), testNow)
+			if got := meaning + " " + text; got != want {
+				t.Errorf("%v days, %v: %q, want %q", days, zone, got, want)
+			}
+		}
+	}
+}
+
+// flagged is a cluster with a host for each combination of flags.
+type flagged struct{ fakeClusters }
+
+const allFlags = status.EDSStatusDraining<<1 - 1
+
+func (flagged) Statuses(yield func(*status.Cluster) bool) {
+	yield(&status.Cluster{Name: "flagged", ObservabilityName: "flagged", Hosts: func(yield func(*status.Host) bool) {
+		for flags := status.Flags(0); flags <= allFlags; flags++ {
+			if !yield(&status.Host{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(flags >> 8), byte(flags)}), 80), Health: flags}) {
+				return
+			}
+		}
+	}})
+}
+
+// TestFlagsInWords expects for each combination of health flags one word and one flag
+// of the interface per bit.
+func TestFlagsInWords(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) { c.Sources.Clusters = flagged{} })
+	seen := 0
+	for offset := 0; offset <= int(allFlags); offset += 1000 {
+		r := request(srv, fmt.Sprintf("clusters?cluster=flagged&rows=1000&offset=%d", offset), "plain")
+		for _, row := range strings.Split(string(r.Body), "<tr>")[1:] {
+			if !strings.Contains(row, "10.0.") {
+				continue
+			}
+			seen++
+			address, err := netip.ParseAddrPort(row[strings.Index(row, "10.0."):][:strings.Index(row[strings.Index(row, "10.0."):], "<")])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ip := address.Addr().As4()
+			flags := status.Flags(ip[2])<<8 | status.Flags(ip[3])
+			for _, f := range flagWords {
+				if strings.Contains(row, ">"+f.flag.String()+"<") != (flags&f.flag != 0) || strings.Contains(row, ">"+html.EscapeString(f.word)+"<") && flags&f.flag == 0 {
+					t.Errorf("flags %v: %s", flags, row)
+				}
+			}
+			if got := strings.Count(row, "class='word "); got != max(bits.OnesCount(uint(flags)), 1) {
+				t.Errorf("flags %v have %d words", flags, got)
+			}
+		}
+	}
+	if seen != int(allFlags)+1 {
+		t.Errorf("%d hosts", seen)
+	}
+}
+
+// files are loggers that are source files.
+type files struct{ *logctl.Registry }
+
+func (files) List() (list []logctl.LoggerLevel) {
+	for i := range 500 {
+		list = append(list, logctl.LoggerLevel{Name: fmt.Sprintf("module/dir%02d/file%02d.go", i/25, i%25)})
+	}
+	return list
+}
+
+// TestLoggersAreGrouped expects source files below their directory, each with its
+// level, and a form for picked ones.
+func TestLoggersAreGrouped(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) { c.Sources.Loggers = files{} })
+	body := string(request(srv, "logging?pick=module/dir01/file02.go&pick=module/dir19/file24.go&pick=absent&to=debug", "plain").Body)
+	checkPage(t, srv, []byte(body))
+	for want, n := range map[string]int{
+		"<tr class='group'>": 20, "<code class='wrap'>module/dir07/</code>": 1, "<code class='wrap'>file03.go</code>": 20, "name='pick'": 500, " checked>": 2,
+		"name='paths' value='module/dir01/file02.go:debug,module/dir19/file24.go:debug'": 1,
+	} {
+		if got := strings.Count(body, want); got != n {
+			t.Errorf("%d of %s, want %d", got, want, n)
+		}
+	}
+}
+
+// TestSearchDump searches keys and values of a dump.
+func TestSearchDump(t *testing.T) {
+	const dump = "{\n \"configs\": [\n  {\n   \"@type\": \"x\",\n   \"clusters\": [\n    {\n     \"version\": \"One\",\n     \"cluster\": {\n      \"name\": \"a\",\n      \"list\": [\n       1,\n       \"one\"\n      ]\n     }\n    },\n" +
+		"    {\n     \"cluster\": {\n      \"name\": \"b\",\n      \"key \\\"one\\\": \": {},\n      \"other\": \"two\"\n     }\n    }\n   ],\n   \"last\": \"one\"\n  }\n ]\n}\n"
+	hits, more := searchDump([]byte(dump), "ONE")
+	var got []string
+	for _, x := range hits {
+		in := "none"
+		if x.in != nil {
+			in = x.in.field + "/" + x.in.name
+		}
+		got = append(got, in+" "+x.path+" = "+x.value)
+	}
+	want := []string{"clusters/a configs.0.clusters.0.version = One", "clusters/a configs.0.clusters.0.cluster.list.1 = one",
+		`clusters/b configs.0.clusters.1.cluster.key \"one\":  = {}`, "none configs.0.last = one"}
+	if more != 0 || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	long := "{\n \"a\": [\n" + strings.Repeat("  \"x\",\n", mostHits+5) + " ]\n}\n"
+	if hits, more := searchDump([]byte(long), "x"); len(hits) != mostHits || more != 5 || hits[7].path != "a.7" {
+		t.Errorf("%d hits and %d more: %+v", len(hits), more, hits[7])
+	}
+}

@@ -1,0 +1,60 @@
+// Fills the tiles from the event stream, with a line of the requests of the last two
+// minutes.
+
+const tiles = document.getElementById('tiles');
+const points = 120;
+const byName = new Map([...(tiles?.querySelectorAll('.tile') ?? [])].map((tile) => [tile.dataset.cluster, { tile, past: [] }]));
+let source = null;
+
+function draw(line, past) {
+  const high = Math.max(...past, 1);
+  const at = (v, i) => `${(96 - (past.length - 1 - i) * (96 / (points - 1))).toFixed(1)},${(18.5 - (v / high) * 17).toFixed(1)}`;
+  line.setAttribute('points', past.map(at).join(' '));
+}
+
+function show(data) {
+  const entry = byName.get(data.name);
+  if (!entry || data.type !== 'HystrixCommand') {
+    return;
+  }
+  for (const e of entry.tile.querySelectorAll('[data-c]')) {
+    const value = e.dataset.c === 'p99' ? data.latencyExecute?.['99'] : data[e.dataset.c];
+    if (value !== undefined) {
+      const unit = { p99: '\u202Fms', errorPercentage: '\u202F%' }[e.dataset.c] ?? '';
+      e.textContent = Number(value).toLocaleString('en') + unit;
+    }
+  }
+  const now = Math.floor(Date.now() / 1000);
+  if (now !== entry.second) { // one point a second
+    entry.second = now;
+    entry.past.push(Number(data.requestCount ?? 0));
+    entry.past.splice(0, entry.past.length - points);
+    draw(entry.tile.querySelector('polyline'), entry.past);
+  }
+}
+
+function open() {
+  if (source === null && !document.hidden) {
+    source = new EventSource(tiles.dataset.events);
+    source.addEventListener('message', (event) => show(JSON.parse(event.data)));
+    source.addEventListener('error', () => {
+      if (source?.readyState === EventSource.CLOSED) { // refused: the browser does not try again
+        source = null;
+        setTimeout(open, 5000);
+      }
+    });
+  }
+}
+
+if (tiles?.dataset.events) {
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else {
+      open();
+    }
+  });
+  document.addEventListener('recovered', open);
+  open();
+}

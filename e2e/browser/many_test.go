@@ -1,0 +1,254 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	pagesof "github.com/statsd-admin/statsd-admin/admin/pages"
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+// many is a server of 10,000 clusters with 10 hosts each, whose configuration dump has
+// 50 MiB. Only the source of the data is not the real one.
+type many struct{ private string }
+
+const manyClusters = 10_000
+
+func (many) Version() string                    { return "1" }
+func (many) Tracked(func(*status.Cluster) bool) {}
+func (many) Statuses(yield func(*status.Cluster) bool) {
+	for i := range manyClusters {
+		name := fmt.Sprintf("cluster-%05d", i)
+		c := status.Cluster{Name: name, ObservabilityName: name, Hosts: func(yield func(*status.Host) bool) {
+			for j := range 10 {
+				host := status.Host{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i / 256), byte(i), byte(j)}), 80), Weight: 1, SuccessRate: -1}
+				if i%100 == 7 && j < 3 {
+					host.Health = status.FailedEDSHealth
+				}
+				if !yield(&host) {
+					return
+				}
+			}
+		}}
+		if !yield(&c) {
+			return
+		}
+	}
+}
+
+func (m many) configuration(bool) []admin.ConfigSection {
+	filler := strings.Repeat("filler of metadata ", 270)
+	list := func(yield func(string, proto.Message) bool) {
+		for i := range manyClusters {
+			name := fmt.Sprintf("cluster-%05d", i)
+			owner, err := structpb.NewStruct(map[string]any{"team": fmt.Sprintf("team-%d", i), "text": filler, "api_token": m.private})
+			if err != nil {
+				panic(err)
+			}
+			packed, err := anypb.New(&clusterv3.Cluster{Name: name, Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"owner": owner}}})
+			if err != nil {
+				panic(err)
+			}
+			if !yield(name, &adminv3.ClustersConfigDump_StaticCluster{Cluster: packed}) {
+				return
+			}
+		}
+	}
+	return []admin.ConfigSection{
+		{Key: "bootstrap", Message: &adminv3.BootstrapConfigDump{Bootstrap: &bootstrapv3.Bootstrap{Node: &corev3.Node{Id: "node-17"}}}},
+		{Key: "clusters", Message: &adminv3.ClustersConfigDump{VersionInfo: "1"}, Lists: map[string]iter.Seq2[string, proto.Message]{"static_clusters": list}},
+	}
+}
+
+// TestManyClusters opens the pages of 10,000 clusters with 10 hosts each, and a
+// configuration dump of 50 MiB: only the wanted part is in the page, filters and the
+// search find it, and no secret is in it.
+func TestManyClusters(t *testing.T) {
+	source := many{private: "canary-of-a-secret"}
+	srv, err := admin.New(admin.Config{Store: store.New(store.Options{}), Sources: admin.Sources{Clusters: source, ConfigDump: source.configuration}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pagesof.Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	d := httptest.NewServer(srv)
+	t.Cleanup(func() { d.CloseClientConnections(); d.Close(); _ = srv.Close() })
+	if n := len(srv.Request("GET", "/config_dump", nil).Body); n < 50<<20 {
+		t.Errorf("the dump has only %d bytes", n)
+	}
+
+	p := open(t)
+	p.ready(d.URL + "/ui/clusters")
+	if got := eval[string](p, "document.title"); !strings.HasPrefix(got, "100 unhealthy of 10,000 clusters · Clusters · ") {
+		t.Errorf("the title is %q", got)
+	}
+	// The worst are first, with the reason, and the page has no more rows than it shows.
+	if got := eval[string](p, "document.querySelectorAll('#clusters tbody tr').length + ' ' + document.querySelector('#clusters tbody tr').innerText.replace(/\\s+/g, ' ')"); !strings.HasPrefix(got, "100 cluster-00007 static 7 of 10 healthy 3 unhealthy 3 unhealthy by discovery") {
+		t.Errorf("the rows are %q", got)
+	}
+	p.do(chromedp.Evaluate[chromedp.Void](`window.timed = 0;
+		document.addEventListener('input', () => { window.typed = performance.now(); }, true);
+		document.addEventListener('replaced', () => { window.timed = performance.now() - window.typed; })`))
+	p.do(chromedp.SendKeys(`input[name="filter"]`, "4711$"))
+	p.until("document.querySelectorAll('#clusters tbody tr').length === 1 && document.querySelector('#clusters tbody').innerText.includes('cluster-04711')")
+	t.Logf("from a key to the rows: %.0f ms", eval[float64](p, "window.timed"))
+	if got := eval[string](p, "document.querySelector('.pager').innerText"); !strings.Contains(got, "1 to 1 of 1") {
+		t.Errorf("the pager says %q", got)
+	}
+	p.ready(d.URL + "/ui/clusters?sort=name&rows=200")
+	p.press("a[rel=next]")
+	p.until("document.documentElement.dataset.ready && document.querySelector('#clusters tbody tr').innerText.includes('cluster-00200')")
+
+	// Nothing of that size is shown without being asked for.
+	p.ready(d.URL + "/ui/config")
+	if n := eval[float64](p, "document.querySelectorAll('*').length"); n > 500 || !strings.Contains(p.text(), "10,000") {
+		t.Errorf("the page has %v elements: %.500s", n, p.text())
+	}
+	p.ready(d.URL + "/ui/config?resource=static_clusters")
+	if got := eval[string](p, "`${document.querySelectorAll('.tree details').length} ${document.querySelector('main').innerText}`"); !strings.HasPrefix(got, "0 ") || !strings.Contains(got, "too much to show at once") {
+		t.Errorf("the page shows %.500s", got)
+	}
+	p.do(chromedp.SendKeys(`input[name="search"]`, "TEAM-4711\r"))
+	p.until("document.documentElement.dataset.ready && document.querySelector('#hits')")
+	if got := eval[string](p, "document.querySelector('#hits').innerText"); !strings.Contains(got, "cluster-04711") || !strings.Contains(got, "filter_metadata.owner.team") {
+		t.Errorf("the search found %s", got)
+	}
+	p.press(`#hits a`)
+	p.until("document.documentElement.dataset.ready && document.querySelector('.tree .badge')")
+	if got := eval[string](p, "document.documentElement.outerHTML"); !strings.Contains(got, ">redacted<") || strings.Contains(got, source.private) || !strings.Contains(got, "team-4711") {
+		t.Error("the page of a cluster with a key lacks the badge or has the key")
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(strings.TrimPrefix(d.URL, "http://"))
+}
+
+// TestSavedDumps opens saved files and compares them, without a request, and a file with
+// the server.
+func TestSavedDumps(t *testing.T) {
+	d := start(t)
+	dir := t.TempDir()
+	dump := d.Get("/config_dump")
+	one := filepath.Join(dir, "one.json")
+	two := filepath.Join(dir, "two.json")
+	stats := filepath.Join(dir, "stats.txt")
+	for file, text := range map[string]string{one: dump, two: strings.Replace(dump, `"connect_timeout": "1s"`, `"connect_timeout": "<img src=x onerror=canary()>"`, 1), stats: "a.b: 1\n<script>canary()</script>: 2\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := open(t)
+	p.ready(base(d) + "/ui/config")
+	p.until("document.querySelector('#saved').dataset.ready")
+	p.mu.Lock()
+	before := len(p.requests)
+	p.mu.Unlock()
+	p.do(chromedp.SetUploadFiles("#saved input", []string{stats}))
+	p.until("document.querySelector('#saved-out').innerText.includes('<script>canary()</script> 2')")
+	p.do(chromedp.SetUploadFiles("#saved input", []string{one, two}))
+	p.until("document.querySelector('#differences')")
+	if got := eval[string](p, "document.querySelector('#saved-out').innerText"); !strings.Contains(got, "connect_timeout") || !strings.Contains(got, "1s\t<img src=x onerror=canary()>") || !strings.Contains(got, "[backend]") {
+		t.Errorf("the difference is %s", got)
+	}
+	p.mu.Lock()
+	for _, r := range p.requests[before:] {
+		if !strings.HasSuffix(r, "/server_info") && !strings.HasSuffix(r, ".svg") {
+			t.Errorf("an opened file led to a request for %s", r)
+		}
+	}
+	p.mu.Unlock()
+	p.do(chromedp.SetUploadFiles("#saved input", []string{two}))
+	p.until("!document.querySelector('#saved button').disabled")
+	p.press("#saved button")
+	p.until("document.querySelector('#differences')?.innerText.includes('connect_timeout')")
+	p.do(chromedp.SetUploadFiles("#saved input", []string{one, one}))
+	p.until("document.querySelector('#saved-out').innerText.includes('do not differ')")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestCircuitTiles sends the page an event stream with 200 clusters, comments and an
+// interruption.
+func TestCircuitTiles(t *testing.T) {
+	var list []any
+	for i := range 200 {
+		list = append(list, object{"name": fmt.Sprintf("c%d", i), "type": "STATIC"})
+	}
+	text, err := json.Marshal(object{
+		"admin":            object{"address": object{"socket_address": object{"address": "127.0.0.1", "port_value": 0}}},
+		"stats_sinks":      []any{object{"name": "circuit_stream"}},
+		"static_resources": object{"clusters": list},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := daemon.Start(t, daemon.Config{YAML: string(text)})
+	f := newFaults(t, d)
+	first := 0
+	f.stream = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("content-type", "text/event-stream")
+		fmt.Fprint(w, "retry: 20\n\n: ping\n\n")
+		for i := range 200 {
+			fmt.Fprintf(w, ": ping %d\n\ndata: {\"type\": \"HystrixCommand\", \"name\": \"c%d\", \"requestCount\": %d, \"errorPercentage\": %d, \"latencyExecute\": {\"99\": 12}}\n\n"+
+				"data: {\"type\": \"HystrixThreadPool\", \"name\": \"c%d\", \"requestCount\": 5}\n\n", i, i, 1000+first+i, i%100, i)
+		}
+		first += 10_000
+		_ = http.NewResponseController(w).Flush() // the client may be gone
+		<-r.Context().Done()
+	}
+	p := open(t)
+	p.ready(f.URL + "/ui/circuits")
+	const tile = `[...document.querySelectorAll('.tile')].find((e) => e.dataset.cluster === 'c199')`
+	text199 := func() string { return eval[string](p, tile+".innerText.replace(/\\s+/g, ' ')") }
+	p.until(tile + ".innerText.includes('1,199')")
+	if got := text199(); !strings.Contains(got, "99 %") || !strings.Contains(got, "p99 12 ms") {
+		t.Errorf("the tile shows %q", got)
+	}
+	if got := eval[float64](p, "document.querySelectorAll('ul#tiles > li.tile > h2').length"); got != 200 {
+		t.Errorf("%v tiles", got)
+	}
+	f.CloseClientConnections()
+	p.until(tile + ".innerText.includes('11,199')")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(strings.TrimPrefix(f.URL, "http://"))
+}
+
+// TestDaysLeftInAllTimeZones: the words for the end of a certificate do not depend on
+// the time zone of the browser, the shown time does.
+func TestDaysLeftInAllTimeZones(t *testing.T) {
+	d := crowd(t)
+	p := open(t)
+	var words, times []string
+	for _, zone := range []string{"Pacific/Auckland", "UTC", "America/Los_Angeles"} {
+		_, err := chromedp.Call(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
+		p.must("the time zone", err)
+		p.ready(base(d) + "/ui/certs")
+		words = append(words, eval[string](p, "document.querySelector('#certificates .word').innerText"))
+		times = append(times, eval[string](p, "document.querySelector('#certificates time').innerText"))
+	}
+	if words[0] != words[1] || words[1] != words[2] || words[0] != "expires in less than a day" || times[0] == times[1] || times[1] == times[2] {
+		t.Errorf("in three time zones: %q %q", words, times)
+	}
+}
