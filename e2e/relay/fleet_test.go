@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -189,6 +190,76 @@ func TestFleetEqualsOneDaemon(t *testing.T) {
 	one, many := quantiles(t, f.all), quantiles(t, f.parts[:]...)
 	if len(one) == 0 || fmt.Sprint(one) != fmt.Sprint(many) {
 		t.Errorf("the quantiles differ:\n%v\n%v", one, many)
+	}
+}
+
+// values returns the received series of a daemon as the exposition shows them.
+func values(t *testing.T, d *daemon.Daemon) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	for _, line := range series(d) {
+		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		all[name] = v
+	}
+	return all
+}
+
+// TestSeriesOfAFleetWithADeath kills and replaces a part between lines of all kinds. The
+// series of other parts equal the series of one daemon, quantiles included. Counters and
+// buckets of the victim's series add up, and some of these series have moved.
+func TestSeriesOfAFleetWithADeath(t *testing.T) {
+	f := newFleet(t)
+	arrive := func() daemon.Stats {
+		t.Helper()
+		f.write(5000, mixed) // the same series each time
+		return f.relayed()
+	}
+	arrive()
+	daemon.Until(t, "the same series", func() bool { return slices.Equal(series(f.all), series(f.parts[:]...)) && len(quantiles(t, f.all)) > 0 })
+	first := values(t, f.parts[victim])
+	f.parts[victim].Kill()
+	s := arrive()
+	f.restart()
+	f.relay.Wait("the victim to be up", func(s daemon.Stats) bool { return s.Number("relay.up.target.p2") == 1 })
+	arrive()
+	wrong, moved := []string{"nothing was compared"}, 0
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(wrong)
+		}
+	})
+	daemon.Until(t, "all series", func() bool {
+		wrong, moved = nil, 0
+		others, again := [2]map[string]float64{values(t, f.parts[0]), values(t, f.parts[1])}, values(t, f.parts[victim])
+		for name, want := range values(t, f.all) {
+			a, inA := others[0][name]
+			b, inB := others[1][name]
+			before, his := first[name]
+			got := before + a + b + again[name]
+			if state := strings.HasPrefix(name, "shop_depth") || strings.HasPrefix(name, "shop_users"); his && state {
+				got = again[name] // which got a value and all members again
+			}
+			if _, back := again[name]; got != want || back != his || !his && inA == inB {
+				wrong = append(wrong, fmt.Sprintf("%s is %v, want %v", name, got, want))
+			}
+			if his && (inA || inB) {
+				moved++
+			}
+		}
+		return len(wrong) == 0
+	})
+	if lines := s.Number("relay.moved_in_lines.target.p0") + s.Number("relay.moved_in_lines.target.p1"); moved == 0 || lines == 0 {
+		t.Errorf("%d series moved, in %v lines", moved, lines)
+	}
+	his, a, b := quantiles(t, f.parts[victim]), quantiles(t, f.parts[0]), quantiles(t, f.parts[1])
+	for name, want := range quantiles(t, f.all) {
+		if his[name] == "" && a[name]+b[name] != want {
+			t.Errorf("the quantiles of %s are %s%s, want %s", name, a[name], b[name], want)
+		}
 	}
 }
 
