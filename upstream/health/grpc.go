@@ -19,7 +19,7 @@ import (
 type grpcProber struct {
 	c         *Config
 	host      *host.Host
-	transport *http.Transport
+	transport *transport
 	request   []byte         // one framed message
 	at        config.Address // where the kept connection leads
 }
@@ -42,7 +42,7 @@ func newGRPCProber(c *Config, h *host.Host) *grpcProber {
 }
 
 // Close implements Prober.
-func (p *grpcProber) Close() { p.transport.CloseIdleConnections() }
+func (p *grpcProber) Close() { p.transport.Close() }
 
 // Probe implements Prober.
 func (p *grpcProber) Probe(ctx context.Context) Outcome {
@@ -74,11 +74,8 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 	if err != nil {
 		return p.c.broken(err)
 	}
-	status := resp.Trailer.Get("Grpc-Status")
-	if status == "" {
-		status = resp.Header.Get("Grpc-Status") // an answer without a message
-	}
-	if resp.StatusCode != http.StatusOK || status != "0" || servingStatus(body) != grpcServing {
+	// An answer without a message has its status in the header.
+	if resp.StatusCode != http.StatusOK || resp.Trailer.Get("Grpc-Status") != "0" || servingStatus(body) != grpcServing {
 		return Outcome{Kind: Active}
 	}
 	return Outcome{Kind: Passed}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/match"
@@ -21,13 +22,36 @@ const idempotent = "Idempotency-Key"
 // maxDrain bounds the unread body that is skipped to reuse a connection.
 const maxDrain = 64 << 10
 
+// transport keeps a connection to a host between checks.
+type transport struct {
+	http.Transport
+	conn atomic.Pointer[net.Conn] // the last one
+}
+
+// Close closes the connection, also under a request that was abandoned.
+func (t *transport) Close() {
+	t.CloseIdleConnections()
+	if conn := t.conn.Load(); conn != nil {
+		_ = (*conn).Close() // perhaps again
+	}
+}
+
+func (t *transport) dial(ctx context.Context, c *Config, h *host.Host) (net.Conn, error) {
+	conn, err := c.Dial(ctx, h, h.HealthCheckAddress())
+	if err == nil {
+		t.conn.Store(&conn)
+	}
+	return conn, err
+}
+
 // newTransport returns a transport whose connections all lead to h. http2 means
 // HTTP/2 by prior knowledge.
-func newTransport(c *Config, h *host.Host, http2 bool) *http.Transport {
-	t := &http.Transport{
+func newTransport(c *Config, h *host.Host, http2 bool) *transport {
+	t := new(transport)
+	t.Transport = http.Transport{
 		// The transport calls it in its own goroutine.
 		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-			if !guard.New(c.Logger).Run("connection of a health check", func() { conn, err = c.Dial(ctx, h, h.HealthCheckAddress()) }) {
+			if !guard.New(c.Logger).Run("connection of a health check", func() { conn, err = t.dial(ctx, c, h) }) {
 				return nil, errPanic
 			}
 			return conn, err
@@ -51,7 +75,7 @@ type httpProber struct {
 	c         *Config
 	host      *host.Host
 	service   *match.Matcher // nil: not checked
-	transport *http.Transport
+	transport *transport
 	at        config.Address // where the kept connection leads
 }
 
@@ -60,7 +84,7 @@ func newHTTPProber(c *Config, h *host.Host, service *match.Matcher) *httpProber 
 }
 
 // Close implements Prober.
-func (p *httpProber) Close() { p.transport.CloseIdleConnections() }
+func (p *httpProber) Close() { p.transport.Close() }
 
 // Probe implements Prober.
 func (p *httpProber) Probe(ctx context.Context) Outcome {
@@ -89,13 +113,9 @@ func (p *httpProber) Probe(ctx context.Context) Outcome {
 // request builds the request of a check.
 func (p *httpProber) request(ctx context.Context) *http.Request {
 	hc := &p.c.Check.HTTP
-	method := hc.Method
-	if method == "" {
-		method = http.MethodGet
-	}
 	authority := firstOf(p.host.HealthCheckHostname(), hc.Host, p.c.Cluster)
 	r := &http.Request{
-		Method: method, Header: make(http.Header), Host: authority,
+		Method: hc.Method, Header: make(http.Header), Host: authority,
 		URL: &url.URL{Scheme: "http", Host: "health.invalid", Opaque: hc.Path},
 	}
 	r = r.WithContext(ctx)

@@ -91,6 +91,10 @@ func TestHTTPAnswers(t *testing.T) {
 		{"wrong body is not retriable", config.HTTPHealthCheck{Expected: ranges, Retriable: []config.StatusRange{{Start: 500, End: 600}}, Receive: [][]byte{[]byte("ok")}}, 503, nil, "no", Outcome{Kind: Active}},
 		{"service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
 		{"wrong service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "orders"}, "", Outcome{Kind: Active}},
+		{"service at the end", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: config.MatchSuffix, Pattern: "ments"}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"part of the service", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: config.MatchContains, Pattern: "YM", IgnoreCase: true}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"pattern of the service", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: config.MatchRegex, Pattern: "p.*s"}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"body that is long", config.HTTPHealthCheck{Expected: ranges}, 200, nil, strings.Repeat("x", 4<<20), Outcome{}},
 		{"no service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, nil, "", Outcome{Kind: Active}},
 	}
 	for _, http2 := range []bool{false, true} {
@@ -494,6 +498,112 @@ func FuzzServingStatus(f *testing.F) {
 	})
 }
 
+// TestServingStatus has fields that are unknown to us before and behind the status.
+func TestServingStatus(t *testing.T) {
+	for message, want := range map[string]uint64{
+		"\x08\x01": 1, "\x08\x02\x08\x01": 1, "\x10\x07\x08\x01": 1, "\x08\x01\x10\x07": 1,
+		"\x12\x02\x08\x02\x08\x01": 1, "\x08\x01\x12\x02\x08\x02": 1, "\x08\x01\x12\x00": 1,
+		"\x15\x08\x02\x08\x02\x08\x01": 1, "\x08\x01\x15\x08\x02\x08\x02": 1,
+		"\x11\x08\x02\x08\x02\x08\x02\x08\x02\x08\x01": 1, "\x08\x01\x11\x08\x02\x08\x02\x08\x02\x08\x02": 1,
+		// Malformed: cut off, or of an unknown type.
+		"\x08\x01\x08": 0, "\x08\x01\x12\x03ab": 0, "\x08\x01\x12": 0, "\x08\x01\x15abc": 0, "\x08\x01\x11abcdefg": 0, "\x08\x01\x13": 0, "\x08\x01\x80": 0,
+	} {
+		frame := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+		if got := servingStatus(frame); got != want {
+			t.Errorf("%q: %d, want %d", message, got, want)
+		}
+	}
+}
+
+// TestUnsupportedService: a checker that cannot judge the name is refused.
+func TestUnsupportedService(t *testing.T) {
+	for _, s := range []config.StringMatcher{{Kind: config.MatchRegex, Pattern: "("}, {Kind: config.MatchCustom}} {
+		if _, err := New(Config{Check: config.HealthCheck{HTTP: config.HTTPHealthCheck{ServiceName: &s}}}); err == nil {
+			t.Errorf("%+v is accepted", s)
+		}
+	}
+}
+
+// TestCutOffAnswers ends connections in the middle of answers, and sends too much.
+func TestCutOffAnswers(t *testing.T) {
+	body := config.HTTPHealthCheck{Path: "/", Receive: [][]byte{[]byte("ok")}}
+	h2 := body
+	h2.HTTP2 = true
+	const settings, headers, data = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x01\x01\x04\x00\x00\x00\x01\x88", "\x00\x00\x02\x00\x00\x00\x00\x00\x01ok"
+	for name, tt := range map[string]struct {
+		check  config.HealthCheck
+		answer string
+	}{
+		"http":  {config.HealthCheck{HTTP: body}, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"},
+		"http2": {config.HealthCheck{HTTP: h2}, settings + headers + data},
+		"grpc":  {config.HealthCheck{Kind: config.GRPCCheck}, settings + headers + data},
+		"tcp":   {config.HealthCheck{Kind: config.TCPCheck, TCP: config.TCPHealthCheck{Receive: [][]byte{[]byte("end")}}}, strings.Repeat("x", 2*maxReceived)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, _ := listen(t, func(c net.Conn) {
+				if tt.check.Kind != config.TCPCheck {
+					untilRequest(c, name != "http")
+				}
+				_, _ = io.WriteString(c, tt.answer)
+				if tt.check.Kind != config.TCPCheck {
+					_ = c.(*net.TCPConn).CloseWrite()
+				}
+				_, _ = io.Copy(io.Discard, c)
+			})
+			if o := probe(t, proberFor(t, Config{Check: tt.check}, hostAt(addr))); o != (Outcome{Kind: Network}) {
+				t.Errorf("outcome %+v", o)
+			}
+		})
+	}
+}
+
+// TestHangingConnection: the check after a timeout uses another connection.
+func TestHangingConnection(t *testing.T) {
+	for name, check := range map[string]config.HealthCheck{
+		"http2": {HTTP: config.HTTPHealthCheck{Path: "/", HTTP2: true}}, "grpc": {Kind: config.GRPCCheck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hangs := make(chan struct{}, 2)
+			addr, conns := listen(t, func(c net.Conn) {
+				_, _ = io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+				untilRequest(c, true)
+				hangs <- struct{}{}
+				_, _ = io.Copy(io.Discard, c)
+			})
+			check.ReuseConnection = true
+			p := proberFor(t, Config{Check: check}, hostAt(addr))
+			for range 2 {
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { <-hangs; cancel() }()
+				if o := p.Probe(ctx); o.Kind != Network {
+					t.Errorf("outcome %+v", o)
+				}
+				cancel()
+			}
+			p.Close()
+			if conns.Load() != 2 {
+				t.Errorf("%d connections, want 2", conns.Load())
+			}
+		})
+	}
+}
+
+// TestDefaults checks with random numbers and a report that nobody wants.
+func TestDefaults(t *testing.T) {
+	k, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.c.Rand()
+	addr, _ := listen(t, func(c net.Conn) {
+		untilRequest(c, false)
+		_, _ = io.WriteString(c, "220 mail.example\r\n\r\n")
+	})
+	if o := probe(t, proberFor(t, Config{Check: config.HealthCheck{HTTP: config.HTTPHealthCheck{Path: "/"}}}, hostAt(addr))); o.Kind != Network {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 // TestMovedHost: a host that stands for a name is checked where it is now, kept
 // connections or not.
 func TestMovedHost(t *testing.T) {
@@ -515,6 +625,29 @@ func TestMovedHost(t *testing.T) {
 		}
 		p.Close()
 	}
+	serving := func(status healthpb.HealthCheckResponse_ServingStatus) string {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		health, srv := grpchealth.NewServer(), grpc.NewServer()
+		health.SetServingStatus("", status)
+		healthpb.RegisterHealthServer(srv, health)
+		go srv.Serve(ln)
+		t.Cleanup(srv.Stop)
+		return ln.Addr().String()
+	}
+	moving := hostAt(serving(healthpb.HealthCheckResponse_NOT_SERVING))
+	g := proberFor(t, Config{Check: config.HealthCheck{Kind: config.GRPCCheck, ReuseConnection: true}}, moving)
+	if o := probe(t, g); o.Kind != Active {
+		t.Errorf("before: %+v", o)
+	}
+	moving.SetAddress(config.Address{IP: netip.MustParseAddrPort(serving(healthpb.HealthCheckResponse_SERVING))}, config.Address{})
+	if o := probe(t, g); o.Kind != Passed {
+		t.Errorf("after the move: %+v", o)
+	}
+	g.Close()
+
 	echo, _ := listen(t, func(c net.Conn) { io.Copy(c, c) })
 	silent, _ := listen(t, func(c net.Conn) {})
 	h := hostAt(echo)

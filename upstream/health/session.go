@@ -55,7 +55,6 @@ func (s *session) stop() {
 	if s.countedDegraded {
 		s.k.c.Stats.Degraded.Dec()
 	}
-	s.countedHealthy, s.countedDegraded = false, false
 	s.mu.Unlock()
 	if idle {
 		s.close()
@@ -195,7 +194,6 @@ func (s *session) passed(o Outcome) (pending bool) {
 	if s.host.Flags()&status.FailedActiveHC != 0 {
 		s.passes++
 		if s.first || s.passes >= s.k.c.Check.HealthyThreshold {
-			s.passes = 0
 			s.host.ClearFlags(status.FailedActiveHC | status.ActiveHCTimeout)
 		} else {
 			pending = true
@@ -226,7 +224,6 @@ func (s *session) failed(o Outcome) (pending bool) {
 	if s.host.Flags()&status.FailedActiveHC == 0 {
 		wait := o.Kind == Network || o.Kind == Timeout || o.Retriable
 		if s.fails++; !wait || s.fails >= s.k.c.Check.UnhealthyThreshold {
-			s.fails = 0
 			s.host.SetFlags(status.FailedActiveHC)
 		} else {
 			pending = true
@@ -245,9 +242,6 @@ func (s *session) failed(o Outcome) (pending bool) {
 
 // gauges updates the gauges from the flags. s.mu must be held.
 func (s *session) gauges() {
-	if s.stopped {
-		return
-	}
 	put := func(counted *bool, is bool, g *store.Gauge) {
 		switch {
 		case is && !*counted:

@@ -34,10 +34,11 @@ func (c *counts) stats() Stats {
 // script is a prober that answers one outcome after the other, and the last
 // one for ever. A nil step hangs until the check times out.
 type script struct {
-	mu     sync.Mutex
-	steps  []*Outcome
-	at     []time.Time
-	closed int
+	mu      sync.Mutex
+	steps   []*Outcome
+	at      []time.Time
+	running int
+	closed  int
 }
 
 func (s *script) Probe(ctx context.Context) Outcome {
@@ -49,7 +50,13 @@ func (s *script) Probe(ctx context.Context) Outcome {
 	}
 	s.mu.Unlock()
 	if o == nil {
+		s.mu.Lock()
+		s.running++
+		s.mu.Unlock()
 		<-ctx.Done()
+		s.mu.Lock()
+		s.running--
+		s.mu.Unlock()
 		return Outcome{Kind: Network}
 	}
 	return *o
@@ -129,6 +136,8 @@ func TestResults(t *testing.T) {
 0s /degraded_active_hc 2
 10s /degraded_active_hc 0
 20s healthy 2`},
+		{"degraded to the end", 0, []*Outcome{shaky}, `
+0s /degraded_active_hc 2`},
 		{"pending goes with any result", status.FailedActiveHC | status.PendingActiveHC, []*Outcome{broken, ok, ok}, `
 0s /failed_active_hc 2
 20s /failed_active_hc 1
@@ -197,8 +206,12 @@ func TestResults(t *testing.T) {
 				if h.Flags()&status.FailedActiveHC != 0 {
 					healthy = 0
 				}
-				if c.healthy.Value() != healthy {
-					t.Errorf("health_check.healthy = %d with %s", c.healthy.Value(), h.Flags())
+				degraded := uint64(0)
+				if h.Flags()&status.DegradedActiveHC != 0 {
+					degraded = 1
+				}
+				if c.healthy.Value() != healthy || c.degraded.Value() != degraded {
+					t.Errorf("health_check.healthy = %d, degraded = %d with %s", c.healthy.Value(), c.degraded.Value(), h.Flags())
 				}
 				if c.attempt.Value() != c.success.Value()+c.failure.Value() {
 					t.Errorf("attempt %d, success %d, failure %d", c.attempt.Value(), c.success.Value(), c.failure.Value())
@@ -238,9 +251,11 @@ func TestACheckIsAwaitedOnce(t *testing.T) {
 			s.InitialJitter = 2 * time.Second
 			k, _ := New(Config{Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return &script{steps: []*Outcome{o}} }, Rand: func() uint64 { return uint64(time.Second) }})
 			h := upstreamtest.Host(1)
-			k.Add(h)
-			if !k.Awaited(h) {
-				t.Errorf("%+v: not awaited before the first check", o)
+			if !k.Add(h) || k.Add(h) {
+				t.Error("want the host to be added once")
+			}
+			if !k.Awaited(h) || c.healthy.Value() != 1 {
+				t.Errorf("%+v: not awaited before the first check, or not counted: %d", o, c.healthy.Value())
 			}
 			time.Sleep(2 * time.Second)
 			if k.Awaited(h) {
@@ -391,13 +406,46 @@ func TestRemovedDuringACheck(t *testing.T) {
 			t.Errorf("closed %d times, healthy = %d", p.closed, c.healthy.Value())
 		}
 		time.Sleep(time.Hour)
-		if c.attempt.Value() != 1 {
-			t.Errorf("%d attempts", c.attempt.Value())
+		synctest.Wait()
+		if c.attempt.Value() != 1 || p.closed != 1 {
+			t.Errorf("%d attempts, closed %d times", c.attempt.Value(), p.closed)
+		}
+		if k.Awaited(h) || !k.Add(h) {
+			t.Error("the host cannot come back")
+		}
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if p.running != 1 {
+			t.Error("no check is under way")
 		}
 		k.Close()
+		if p.running != 0 || p.closed != 2 {
+			t.Errorf("%d checks are under way after Close, closed %d times", p.running, p.closed)
+		}
+		k.Close()
+		if p.closed != 2 {
+			t.Error("closed again")
+		}
 		if k.Add(h) {
 			t.Error("a closed checker took a host")
 		}
+	})
+}
+
+// TestRemovedByItsReport removes a host while its report is delivered.
+func TestRemovedByItsReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c counts
+		var k *Checker
+		p := &script{steps: []*Outcome{ok}}
+		k, _ = New(Config{Check: settings(), Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Done: func(r Report) { k.Remove(r.Host) }})
+		k.Add(upstreamtest.Host(1))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if p.closed != 1 || c.attempt.Value() != 1 || c.healthy.Value() != 0 {
+			t.Errorf("closed %d times, %d attempts, healthy = %d", p.closed, c.attempt.Value(), c.healthy.Value())
+		}
+		k.Close()
 	})
 }
 
