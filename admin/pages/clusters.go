@@ -252,11 +252,34 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	})
 	figure("upstream_cx_active")
 	figure("upstream_rq_active")
-	figure("upstream_rq_total")
+	v.requests(g, list, "cluster."+c.observability+".")
 	g.shown(v.p99(list, "cluster."+c.observability+".upstream_rq_time"))
 	active, _ := stat("upstream_rq_active")
 	g.cell(fmt.Sprintf("%.0f/%d", active, c.breakers[0].MaxRequests), func() { v.breakers(c, active) })
 	v.outlier(g, c.outlier)
+}
+
+// requests appends the cell with the requests to a cluster: how many, how many a
+// second in the last flush, and how many of them succeeded.
+func (v *view) requests(g *grid, list *store.View, prefix string) {
+	c, ok := list.Find(prefix + "upstream_rq_total")
+	if !ok || c.Kind() != store.KindCounter {
+		g.shown("", none)
+		return
+	}
+	total := c.Float()
+	past := v.spark(&c)
+	failed, known := number(list, prefix+"upstream_rq_5xx")
+	g.cell(fmt.Sprintf("%.0f", total), func() {
+		v.Put(grouped(fmt.Sprintf("%.0f", total)), h("<span class='sub'>"))
+		if n := len(past.points); n > 0 {
+			v.Put(rate(past.points[n-1]), " /s ")
+		}
+		if known && total > 0 {
+			v.Put(figures(100*(1-failed/total)), thin, "% ok")
+		}
+		v.Put(h("</span>"))
+	})
 }
 
 // p99 returns the 99th percentile of a histogram since the start.
@@ -283,9 +306,53 @@ func (v *view) breakers(c *clusterRow, active float64) {
 	v.Put(h("<span class='sub'>"), grouped(fmt.Sprintf("%.0f", active)), " of ", limitText(limit), h("</span></span>"))
 }
 
+// breakerTable appends the circuit breakers of both priorities. The use is the one of
+// both together, as the stats have no other.
+func (v *view) breakerTable(c *status.Cluster, list *store.View) {
+	v.panel("breakers-head", "Circuit breakers", func() { v.actions("breakers", url("/clusters", "format", "json", "filter", "^"+quoteMeta(c.Name)+"$")) }, func() {
+		g := v.grid("breakers", "Circuit breakers of "+c.Name, "cards", order{}, column{head: "Limit"}, column{head: "In use", class: "num"}, column{head: "Default priority"}, column{head: "High priority"}, column{head: "Rejected", class: "num"})
+		for _, x := range [...]struct {
+			name, use, rejected string
+			limit               func(*status.BreakerLimits) uint64
+		}{
+			{"Connections", "upstream_cx_active", "upstream_cx_overflow", func(b *status.BreakerLimits) uint64 { return b.MaxConnections }},
+			{"Pending requests", "upstream_rq_pending_active", "upstream_rq_pending_overflow", func(b *status.BreakerLimits) uint64 { return b.MaxPendingRequests }},
+			{"Requests", "upstream_rq_active", "", func(b *status.BreakerLimits) uint64 { return b.MaxRequests }},
+			{"Retries", "", "upstream_rq_retry_overflow", func(b *status.BreakerLimits) uint64 { return b.MaxRetries }},
+		} {
+			g.row("")
+			g.head(x.name, nil)
+			use, known := number(list, "cluster."+c.ObservabilityName+"."+x.use)
+			if known {
+				g.num(fmt.Sprintf("%.0f", use))
+			} else {
+				g.shown("", none)
+			}
+			for i := range c.Breakers {
+				limit := x.limit(&c.Breakers[i])
+				g.cell(fmt.Sprint(limit), func() {
+					if share := use / float64(max(limit, 1)); known && limit < noLimit {
+						v.bar(share, nearLimit(share))
+					}
+					v.Put(limitText(limit))
+				})
+			}
+			if n, ok := number(list, "cluster."+c.ObservabilityName+"."+x.rejected); ok {
+				g.num(fmt.Sprintf("%.0f", n))
+			} else {
+				g.shown("", none)
+			}
+		}
+		g.end()
+	})
+}
+
+// noLimit is the greatest limit, which stands for none.
+const noLimit = 1<<32 - 1
+
 // limitText words a limit; the greatest number means none.
 func limitText(limit uint64) string {
-	if limit >= 1<<32-1 {
+	if limit >= noLimit {
 		return "no limit"
 	}
 	return count(limit)
@@ -349,10 +416,6 @@ func (v *view) clusterPage(c *status.Cluster) {
 		fact("Name in stats", c.ObservabilityName)
 	}
 	fact("EDS service", c.EDSServiceName)
-	for i, priority := range [...]string{"default", "high"} {
-		b := c.Breakers[i]
-		fact("Limits, "+priority, fmt.Sprintf("%s cx, %s pending, %s rq, %s retries", limitText(b.MaxConnections), limitText(b.MaxPendingRequests), limitText(b.MaxRequests), limitText(b.MaxRetries)))
-	}
 	if o := c.Outlier; o != nil {
 		value := "not enough data"
 		if o.Average >= 0 {
@@ -364,6 +427,7 @@ func (v *view) clusterPage(c *status.Cluster) {
 		}
 	}
 	v.Put(h("</dl>\n"))
+	v.stats(func(list *store.View) { v.breakerTable(c, list) })
 	v.panel("hosts-head", "Hosts", func() {
 		v.Put(h("<a class='btn' href='"), url("stats", "filter", "^cluster\\."+quoteMeta(c.ObservabilityName)+"\\."), h("'>Stats</a>"))
 		v.actions("hosts", url("/clusters", "format", "json", "filter", "^"+quoteMeta(c.Name)+"$"))

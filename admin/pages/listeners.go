@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -17,7 +18,9 @@ func showListeners(v *view) error {
 			v.empty("The server has no listeners.")
 			return
 		}
-		g := v.grid("listeners", "Listeners", "cards", order{}, column{head: "Name"}, column{head: "Addresses"}, column{head: "Protocol"}, column{head: "Direction"})
+		g := v.grid("listeners", "Listeners", "cards", order{}, column{head: "Name"}, column{head: "Addresses"}, column{head: "Protocol"}, column{head: "Direction"},
+			column{head: "State"}, column{head: "Connections", class: "num"})
+		open := v.connections()
 		for _, l := range list {
 			var addresses []string
 			for _, a := range l.Addresses {
@@ -36,12 +39,37 @@ func showListeners(v *view) error {
 			}
 			g.cell(protocol, nil)
 			g.cell(strings.ToLower(l.Direction.String()), nil)
+			if l.Stopped {
+				g.cell("drained", func() { v.word("warn", "drained") })
+			} else {
+				g.cell("active", func() { v.word("ok", "active") })
+			}
+			if n, ok := open[l.Name]; ok {
+				g.num(strconv.Itoa(n))
+			} else {
+				g.shown("", none)
+			}
 		}
 		g.end()
 	})
 	v.healthSwitch()
 	v.drainForm()
 	return nil
+}
+
+// connections returns the number of open connections by listener, as far as it is
+// known.
+func (v *view) connections() map[string]int {
+	open := make(map[string]int)
+	if v.src.Ingest == nil || !v.permits("/ingest") {
+		return open
+	}
+	for _, l := range v.src.Ingest.Report().Listeners {
+		if l.Protocol != "udp" && l.Protocol != "unixgram" {
+			open[l.Name] = int(l.Connections)
+		}
+	}
+	return open
 }
 
 // healthSwitch appends the buttons that fail and restore inbound health checks.

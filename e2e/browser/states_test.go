@@ -140,6 +140,11 @@ func TestStates(t *testing.T) {
 	if text := p.text(); !strings.Contains(text, "DRAINING") || !strings.Contains(text, "The server is draining") {
 		t.Errorf("the page of the listeners does not say that they drain: %.300s", text)
 	}
+	d.Post("/drain_listeners")
+	p.ready(base(d) + "/ui/listeners")
+	if got := eval[[]string](p, "[...document.querySelectorAll('#listeners .word')].map((e) => e.innerText.trim())"); strings.Join(got, " ") != "drained drained" {
+		t.Errorf("after the drain the listeners are %q", got)
+	}
 	p.do(chromedp.Navigate("about:blank"))
 	golden.Check(t, "states", out.Bytes())
 	for _, c := range p.complaints() {

@@ -58,6 +58,8 @@ type Listener struct {
 	// Stop stops accepting and returns when that is complete. It is called at most
 	// once. It may be nil.
 	Stop func()
+	// Stopped is set by [Registry.List] once a drain has stopped the listener.
+	Stopped bool
 }
 
 // Config configures a [Registry]. The zero value is valid.
@@ -181,6 +183,7 @@ func (r *Registry) List() []Listener {
 	list := make([]Listener, len(r.list))
 	for i, e := range r.list {
 		list[i] = e.Listener
+		list[i].Stopped = e.stopped
 	}
 	return list
 }
