@@ -43,9 +43,15 @@ func (s *Server) permits(r *Request, e *Endpoint) bool {
 
 // Filtered calls f with the compiled filter that a pattern means to /stats, or with
 // nil if the pattern is empty, once a slot of Limits.RegexParallel is free. The error
-// is an [*Error]: status 400 for an invalid pattern, 503 without a slot.
+// is an [*Error]: status 400 for an invalid pattern, which wraps the error of
+// [render.NewFilter], 503 without a slot.
 // f returns [render.ErrTooExpensive] if the filter exceeded its budget.
 func (s *Server) Filtered(pattern string, f func(*render.Filter) error) error {
+	return s.FilteredBy(s.FilterEngine(), pattern, f)
+}
+
+// FilteredBy is Filtered with another engine.
+func (s *Server) FilteredBy(engine render.Engine, pattern string, f func(*render.Filter) error) error {
 	if pattern == "" {
 		return f(nil)
 	}
@@ -54,9 +60,11 @@ func (s *Server) Filtered(pattern string, f func(*render.Filter) error) error {
 		return &Error{Status: 503, Msg: "too many filters are at work"}
 	}
 	defer s.regexes.leave()
-	filter, err := s.filter(pattern, false)
+	filter, err := s.filters.get(filterKey{engine, pattern, false})
 	if err != nil {
-		return err
+		e := filterError(engine, err)
+		e.Err = err
+		return e
 	}
 	return f(filter)
 }

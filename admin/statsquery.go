@@ -141,22 +141,33 @@ func (s *Server) engineKey() string {
 	return s.product + ".reloadable_features.admin_stats_filter_use_re2"
 }
 
+// FilterEngine returns the engine of the filters of /stats.
+func (s *Server) FilterEngine() render.Engine {
+	if s.src.Runtime != nil && !s.src.Runtime.Snapshot().Bool(s.engineKey(), true) {
+		return render.ECMAScript
+	}
+	return render.RE2
+}
+
 // filter compiles the pattern of a filter, or takes it from those kept.
 func (s *Server) filter(pattern string, invert bool) (*render.Filter, error) {
-	engine := render.RE2
-	if s.src.Runtime != nil && !s.src.Runtime.Snapshot().Bool(s.engineKey(), true) {
-		engine = render.ECMAScript
-	}
+	engine := s.FilterEngine()
 	f, err := s.filters.get(filterKey{engine, pattern, invert})
-	switch {
-	case err == nil:
-		return f, nil
-	case errors.Is(err, render.ErrTooComplex):
-		return nil, badRequest(strings.TrimPrefix(err.Error(), "render: ") + "\n")
-	case engine == render.ECMAScript:
-		return nil, badRequest(`Invalid regex: "` + strings.TrimPrefix(err.Error(), render.ErrSyntax.Error()+": ") + "\"\n")
+	if err != nil {
+		return nil, filterError(engine, err)
 	}
-	return nil, badRequest("Invalid re2 regex")
+	return f, nil
+}
+
+// filterError returns the answer to a filter that does not compile.
+func filterError(engine render.Engine, err error) *Error {
+	switch {
+	case errors.Is(err, render.ErrTooComplex):
+		return badRequest(strings.TrimPrefix(err.Error(), "render: ") + "\n")
+	case engine == render.ECMAScript:
+		return badRequest(`Invalid regex: "` + strings.TrimPrefix(err.Error(), render.ErrSyntax.Error()+": ") + "\"\n")
+	}
+	return badRequest("Invalid re2 regex")
 }
 
 // filterCache keeps the filters asked for last, since a filter remembers which

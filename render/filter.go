@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
@@ -80,7 +81,8 @@ type Filter struct {
 	found   store.Selection
 }
 
-// NewFilter compiles a pattern. The error wraps [ErrSyntax] or [ErrTooComplex].
+// NewFilter compiles a pattern. The error wraps [ErrTooComplex] or [ErrSyntax], the latter
+// mostly as a [*SyntaxError].
 func NewFilter(e Engine, pattern string, l FilterLimits) (*Filter, error) {
 	f := &Filter{limits: l.withDefaults(), perLook: namesPerLook}
 	if len(pattern) > f.limits.Length {
@@ -111,7 +113,7 @@ const (
 func (f *Filter) compileRE2(pattern string) error {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return fmt.Errorf("%w: %v", ErrSyntax, err)
+		return re2Error(pattern, err)
 	}
 	tree = trimDotStar(tree)
 	if n := match.ProgramLength(tree); n > f.limits.Program {
@@ -204,7 +206,7 @@ func (f *Filter) compileECMAScript(pattern string) error {
 	f.size = filterBytes + backtrackBytes*len(pattern)
 	re, err := regexp2.Compile(pattern, regexp2.ECMAScript, regexp2.OptionMaxBacktrackingStackSize(f.limits.Stack))
 	if err != nil {
-		return fmt.Errorf("%w: %v", ErrSyntax, err)
+		return &SyntaxError{Why: strings.TrimPrefix(err.Error(), "error parsing regexp: "), err: err}
 	}
 	re.MatchTimeout = f.limits.Match
 	f.match = func(name []byte) (bool, error) {

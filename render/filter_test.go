@@ -70,6 +70,40 @@ func TestFilterErrors(t *testing.T) {
 	}
 }
 
+// TestSyntaxErrors expects the position of the error.
+func TestSyntaxErrors(t *testing.T) {
+	for _, tt := range []struct {
+		engine  Engine
+		pattern string
+		at      int
+		why     string
+	}{
+		{RE2, "a(b", 1, "missing closing )"},
+		{RE2, "(a)(b(c)", 3, "missing closing )"},
+		{RE2, `\((a[)]`, 2, "missing closing )"},
+		{RE2, "(a)b)c", 4, "unexpected )"},
+		{RE2, "[a][b", 3, "missing closing ]"},
+		{RE2, "a*|*b", 3, "missing argument to repetition operator"},
+		{RE2, "x**", 1, "invalid nested repetition operator"},
+		{RE2, "a{1001}", 1, "invalid repeat count"},
+		{RE2, `a\qb`, 1, "invalid escape sequence"},
+		{RE2, "ab\\", 2, "trailing backslash at end of expression"},
+		{RE2, "[b-a]", 1, "invalid character class range"},
+		{RE2, "x(?=a)", 1, "invalid or unsupported Perl syntax"},
+		{RE2, strings.Repeat("a", maxLocated) + "(", -1, "missing closing )"},
+		{ECMAScript, "a(b", -1, "missing closing )"},
+	} {
+		_, err := NewFilter(tt.engine, tt.pattern, FilterLimits{})
+		var e *SyntaxError
+		if !errors.As(err, &e) || !errors.Is(err, ErrSyntax) {
+			t.Fatalf("%q: %v", tt.pattern, err)
+		}
+		if got := e.At(); got != tt.at || !strings.Contains(e.Why, tt.why) {
+			t.Errorf("%q: %q at %d, want %q at %d", tt.pattern, e.Why, got, tt.why, tt.at)
+		}
+	}
+}
+
 func TestDefaultFilterLimits(t *testing.T) {
 	l := FilterLimits{}.withDefaults()
 	if l.Length != 1024 || l.Program != 10_000 || l.Budget != 2*time.Second || l.Match != 50*time.Millisecond || l.Stack != 100_000 || l.Now == nil {

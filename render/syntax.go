@@ -1,0 +1,90 @@
+package render
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/grafana/regexp/syntax"
+)
+
+// SyntaxError is the error of a pattern that does not compile. It wraps [ErrSyntax].
+type SyntaxError struct {
+	Why     string // such as "missing closing )"
+	pattern string // of RE2
+	err     error
+}
+
+func (e *SyntaxError) Error() string { return ErrSyntax.Error() + ": " + e.err.Error() }
+
+// Unwrap returns [ErrSyntax].
+func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+
+// maxLocated is the length of patterns whose errors are located.
+const maxLocated = 256
+
+// At returns the byte of the pattern where the error is, -1 if it is unknown, as for
+// ECMAScript.
+func (e *SyntaxError) At() int {
+	var re2 *syntax.Error
+	if !errors.As(e.err, &re2) || len(e.pattern) > maxLocated {
+		return -1
+	}
+	switch re2.Code {
+	case syntax.ErrMissingParen:
+		return lastOpen(e.pattern)
+	case syntax.ErrMissingBracket, syntax.ErrTrailingBackslash:
+		return max(0, len(e.pattern)-max(1, len(re2.Expr)))
+	}
+	return firstError(e.pattern, re2)
+}
+
+// re2Error wraps the error of an RE2 pattern.
+func re2Error(pattern string, err error) error {
+	var e *syntax.Error
+	if !errors.As(err, &e) {
+		return &SyntaxError{Why: err.Error(), err: err}
+	}
+	return &SyntaxError{Why: string(e.Code), pattern: pattern, err: err}
+}
+
+// lastOpen returns the position of the last parenthesis that is not closed, -1 if there
+// is none.
+func lastOpen(pattern string) int {
+	var open []int
+	class := false
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			open = append(open, i)
+		case c == ')' && len(open) > 0:
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) == 0 {
+		return -1
+	}
+	return open[len(open)-1]
+}
+
+// firstError returns the position of what the error is about: the end of the shortest
+// beginning of the pattern with the same error, less the text that the error quotes.
+func firstError(pattern string, want *syntax.Error) int {
+	for n := 1; n <= len(pattern); n++ {
+		_, err := syntax.Parse(pattern[:n], syntax.Perl)
+		var got *syntax.Error
+		if !errors.As(err, &got) || got.Code != want.Code || got.Expr != want.Expr && got.Expr != pattern[:n] {
+			continue
+		}
+		if got.Expr != pattern[:n] && strings.HasSuffix(pattern[:n], got.Expr) {
+			return n - len(got.Expr)
+		}
+		return n - 1
+	}
+	return -1
+}
