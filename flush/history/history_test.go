@@ -413,7 +413,8 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLatest compares the last step of every stat with its series.
+// TestLatest compares the last step of every stat, and its last change, with its
+// series.
 func TestLatest(t *testing.T) {
 	now := time.Unix(1000, 0)
 	st := store.New(store.Options{Now: func() time.Time { return now }})
@@ -421,6 +422,7 @@ func TestLatest(t *testing.T) {
 	check := func() {
 		t.Helper()
 		latest, rates := h.Latest(), maps.Collect(h.LastRates)
+		changes := map[time.Time]*history.Changes{{}: h.Changes(time.Time{}), now.Add(-5 * time.Second): h.Changes(now.Add(-5 * time.Second))}
 		v := st.View()
 		defer v.Close()
 		for _, kinds := range []store.NameSet{store.Scalars, store.Histograms} {
@@ -431,6 +433,18 @@ func TestLatest(t *testing.T) {
 				}
 				if got := latest.PerSecond(&c); got != want {
 					t.Errorf("%s: %v, want %v", c.Name(), got, want)
+				}
+				for since, changes := range changes {
+					var last time.Time
+					points, _ := h.Series(&c, since)
+					for _, p := range points {
+						if p.Delta != 0 || p.Stats != nil {
+							last = p.End
+						}
+					}
+					if got := changes.Last(&c); !got.Equal(last) {
+						t.Errorf("%s: changed at %v, want %v", c.Name(), got, last)
+					}
 				}
 				if got := rates[c.Ref()]; got != want {
 					t.Errorf("%s: a rate of %v, want %v", c.Name(), got, want)

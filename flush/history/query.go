@@ -170,6 +170,65 @@ func (h *History) LastRates(yield func(ref uint64, perSecond float64) bool) {
 	}
 }
 
+// Changes are the steps in which stats last changed. They are immutable.
+type Changes struct {
+	steps  []*frame                 // newest first
+	values map[blockOf]*[1024]uint8 // counters and gauges: index in steps plus 1
+	hists  map[uint64]uint8
+}
+
+// Changes returns the steps that end after since, at most 255 of them. Like
+// [History.Latest] it is made for the stats of a whole store.
+func (h *History) Changes(since time.Time) *Changes {
+	h.mu.RLock()
+	list := h.timeline()
+	h.mu.RUnlock()
+	list = list[firstAfter(list, since):]
+	out := &Changes{values: make(map[blockOf]*[1024]uint8), hists: make(map[uint64]uint8)}
+	for len(list) > 0 && len(out.steps) < math.MaxUint8 {
+		f := list[len(list)-1]
+		list = list[:len(list)-1]
+		out.steps = append(out.steps, f)
+		n := uint8(len(out.steps))
+		for _, s := range []section{f.counters, f.gauges} {
+			for r := s.reader(); r.next(); {
+				b := out.values[r.block]
+				if b == nil {
+					b = new([1024]uint8)
+					out.values[r.block] = b
+				}
+				r.each(func(slot int, _ uint64) bool {
+					if b[slot] == 0 {
+						b[slot] = n
+					}
+					return true
+				})
+			}
+		}
+		for _, x := range f.hists {
+			if out.hists[x.ref] == 0 {
+				out.hists[x.ref] = n
+			}
+		}
+	}
+	return out
+}
+
+// Last returns the end of the last step in which the stat at c changed, the zero time
+// if there is none.
+func (l *Changes) Last(c *store.Cursor) time.Time {
+	var n uint8
+	if c.Kind() == store.KindHistogram {
+		n = l.hists[c.Ref()]
+	} else if block, slot := split(c.Ref()); l.values[block] != nil {
+		n = l.values[block][slot]
+	}
+	if n == 0 {
+		return time.Time{}
+	}
+	return l.steps[n-1].end
+}
+
 // Moment is the state of a store at a flush in the past. It is immutable.
 type Moment struct {
 	h       *History
