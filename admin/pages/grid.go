@@ -19,6 +19,7 @@ type column struct {
 	sort  string // value of the parameter sort; "" for columns that cannot be sorted by
 
 	unlisted bool // not exported
+	hidden   bool // neither shown nor exported
 }
 
 // grid is a table. Its cells are written in order; each has an exact value, which is
@@ -63,6 +64,9 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 	v.Put(h("<div class='scroll' tabindex='0' role='region' aria-label='"), caption, h("'><table id='"), id, h("' class='"), class,
 		h("'><caption class='vh'>"), caption, h("</caption><thead><tr>"))
 	for i, c := range columns {
+		if c.hidden {
+			continue
+		}
 		v.Put(h("<th scope='col'"))
 		if c.class != "" {
 			v.Put(h(" class='"), c.class, h("'"))
@@ -88,20 +92,20 @@ func (v *view) sortHead(c column, o order) {
 		dir = "asc"
 	}
 	if o.by != c.sort {
-		v.Put(h("><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("'>"), c.head, h("</a></th>"))
+		v.Put(h("><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head, h("</a></th>"))
 		return
 	}
 	dir, state, arrow := "desc", "ascending", " ↑"
 	if o.desc {
 		dir, state, arrow = "asc", "descending", " ↓"
 	}
-	v.Put(h(" aria-sort='"), state, h("'><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("'>"), c.head,
+	v.Put(h(" aria-sort='"), state, h("'><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head,
 		h("<span aria-hidden='true'>"), arrow, h("</span></a></th>"))
 }
 
 // value exports a value.
 func (g *grid) value(i int, value string) {
-	if !g.export || g.columns[i].unlisted {
+	if !g.export || g.columns[i].unlisted || g.columns[i].hidden {
 		return
 	}
 	if i > 0 {
@@ -151,11 +155,14 @@ func (g *grid) cell(value string, show func()) {
 	g.value(g.at, value)
 	c := g.columns[g.at]
 	g.at++
+	if c.hidden {
+		return
+	}
 	g.v.Put(h("<td data-l='"), c.head, h("'"))
 	if c.class != "" {
 		g.v.Put(h(" class='"), c.class, h("'"))
 	}
-	if c.class == "num" {
+	if strings.HasPrefix(c.class, "num") {
 		g.v.Put(h(" data-value='"), value, h("'"))
 	}
 	g.v.Put(h(">"))

@@ -22,7 +22,7 @@ func showHistograms(v *view) error {
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) (err error) {
 		v.stats(func(list *store.View) {
 			o := render.Options{Type: render.Histograms, UsedOnly: !v.query.Has("unused"), Filter: f}
-			if page, err = selectStats(list, o, nil, false, false, offset, picked); err != nil {
+			if page, err = selectStats(list, choose{Options: o, from: offset, rows: picked}); err != nil {
 				return
 			}
 			if name == "" {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
-	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -133,13 +132,16 @@ func TestSelectStats(t *testing.T) {
 	st.Scope("c").Text("text").Set("x")
 	list := st.View()
 	defer list.Close()
-	for _, by := range []order{{"name", false}, {"value", true}, {"value", false}} {
-		key := valueKey
+	for _, by := range []order{{"name", false}, {"name", true}, {"value", true}, {"value", false}} {
+		c := choose{key: valueKey, desc: by.desc}
 		if by.by == "name" {
-			key = nil
+			c.key = nil
 		}
 		for _, nonzero := range []bool{false, true} {
-			all, err := selectStats(list, render.Options{}, key, by.desc, nonzero, 0, 1000)
+			if c.rows = 1000; nonzero {
+				c.skip = func(c *store.Cursor) bool { return valueKey(c) == 0 }
+			}
+			all, err := selectStats(list, c)
 			if err != nil || all.total != len(all.rows) {
 				t.Fatalf("%d of %d, %v", len(all.rows), all.total, err)
 			}
@@ -147,12 +149,14 @@ func TestSelectStats(t *testing.T) {
 				if nonzero && r.key == 0 {
 					t.Errorf("a zero: %s", r.name)
 				}
-				if i > 0 && (by.by == "value" && r.key != all.rows[i-1].key && (r.key > all.rows[i-1].key) == by.desc || by.by == "name" && r.name <= all.rows[i-1].name) {
+				if i > 0 && (by.by == "value" && r.key != all.rows[i-1].key && (r.key > all.rows[i-1].key) == by.desc || by.by == "name" && (r.name > all.rows[i-1].name) == by.desc) {
 					t.Errorf("%s behind %s", r.name, all.rows[i-1].name)
 				}
 			}
 			for offset := 0; offset < all.total+20; offset += 37 {
-				page, err := selectStats(list, render.Options{}, key, by.desc, nonzero, offset, 20)
+				c := c
+				c.from, c.rows = offset, 20
+				page, err := selectStats(list, c)
 				want := all.rows[min(offset, all.total):min(offset+20, all.total)]
 				if err != nil || page.total != all.total || len(page.rows) != len(want) {
 					t.Fatalf("from %d: %d rows of %d, %v", offset, len(page.rows), page.total, err)

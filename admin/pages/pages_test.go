@@ -158,7 +158,8 @@ func (f fakeIngest) Forget(func(string) bool) int { return 0 }
 func (f fakeIngest) Mapping() report.Mapping      { return report.Mapping{} }
 
 // targets are views of all pages; %s is a name of the world.
-var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "stats?type=histogram", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s",
+var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "stats?type=histogram", "stats?filter=(%s", "stats?filter=^x&re=ecma&group=1&recent=1&nonzero=1", "stats?pins=x.%s%0Agone.%s&sel=x.%s&zero=1795341600000&hide=type.trend&sort=delta",
+	"stats?sort=changed&dir=asc&rows=250&pause=1", "stats?sort=type&dir=desc", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s",
 	"histograms", "histograms?name=x.time&q=99.95", "histograms?name=x.time&x=linear&y=count", "histograms?name=x.time&view=cdf", "histograms?name=x.time&view=time", "histograms?name=x.time&compare=1", "histograms?name=x.time&compare=1&a=5m&q=42&view=cdf", "histograms?name=x.time&compare=1&a=5m&b=1h", "histograms?name=x.idle", "histograms?filter=%s",
 	"explorer", "explorer?view=map&sort=new", "explorer?prefix=x.&sort=name&view=map", "explorer?prefix=%s", "explorer?tag=%s", "explorer?tag=site", "explorer?tag=site&prefix=x", "explorer?sort=samples",
 	"clusters", "clusters?cluster=%s", "clusters?cluster=gone%s", "clusters?unhealthy=1", "clusters?filter=^%s", "listeners", "ingest", "ingest?line=bad%s", "ingest?line=%s",
@@ -178,8 +179,11 @@ func TestPages(t *testing.T) {
 		t.Run(target, func(t *testing.T) {
 			r := request(srv, target, "plain")
 			want := 200
-			if strings.Contains(target, "nothing") || strings.Contains(target, "gone") {
+			if strings.Contains(target, "nothing") || strings.Contains(target, "cluster=gone") {
 				want = 404
+			}
+			if strings.Contains(target, "filter=(") {
+				want = 400
 			}
 			if r.Status != want || r.Get("content-type") != typeHTML || !strings.Contains(r.Get("content-security-policy"), "require-trusted-types-for 'script'") {
 				t.Fatalf("%d %v\n%s", r.Status, r.Header, r.Body)
@@ -345,7 +349,7 @@ func TestTSV(t *testing.T) {
 				separator = "&"
 			}
 			r := request(srv, target+separator+"tsv="+m[1], "a\tb\nc")
-			if r.Status != 200 && !strings.Contains(target, "gone") || r.Get("content-type") != typeTSV {
+			if r.Status != 200 && !strings.Contains(target, "cluster=gone") || r.Get("content-type") != typeTSV {
 				t.Fatalf("%s of %s: %d %v", m[1], target, r.Status, r.Header)
 			}
 			lines := strings.Split(strings.TrimSuffix(string(r.Body), "\n"), "\n")

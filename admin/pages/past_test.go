@@ -207,7 +207,7 @@ func TestSparks(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
-	if got, want := string(srv.Request("GET", Prefix+"stats?filter=^(a[.]|g$|idle)&sort=rate&tsv=stats", nil).Body), "Name\tType\tValue\tper second\tTrend\n"+
+	if got, want := string(srv.Request("GET", Prefix+"stats?filter=^(a[.]|g$|idle)&sort=rate&hide=changed&tsv=stats", nil).Body), "Name\tType\tValue\tper second\tTrend\n"+
 		"a.x\tcounter\t700\t2\t\na.y\tcounter\t15\t1\t\ng\tgauge\t1\t\t\nidle\tcounter\t0\t0\t\n"; got != want {
 		t.Errorf("by rate:\n%s\nwant\n%s", got, want)
 	}

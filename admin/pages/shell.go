@@ -60,6 +60,15 @@ func (v *view) top() {
 	v.Put(v.title, " · ", product, h("</title>\n<link rel='stylesheet' href='"), v.asset("admin.css"),
 		h("'>\n<link rel='icon' href='"), v.asset("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), v.asset("theme.js"),
 		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n<script type='module' src='"), v.asset("watch.js"), h("'></script>\n"))
+	if v.moves {
+		v.scripts = append(v.scripts, "live.js")
+	}
+	if v.page.path == "stats" {
+		v.Put(h("<link rel='stylesheet' href='"), v.asset("stats.css"), h("'>\n"))
+		if v.moves {
+			v.scripts = append(v.scripts, "order.js")
+		}
+	}
 	for _, script := range v.scripts {
 		v.Put(h("<script type='module' src='"), v.asset(script), h("'></script>\n"))
 	}

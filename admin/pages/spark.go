@@ -19,16 +19,32 @@ type spark struct {
 	points   []float64 // oldest first
 	step     time.Duration
 	fromZero bool
+	latest   float64   // change per second in the last step
+	changed  time.Time // end of the last step with a change; zero if there is none
+	whole    bool      // the history has the last hour, or all since the stat was created
 }
 
-// spark returns the steps of the counter or gauge under c since the last flushes, as
-// far as the history has them.
+// spark returns the steps of the stat under c since the last flushes, as far as the
+// history has them. Histograms have no points.
 func (v *view) spark(c *store.Cursor) (s spark) {
 	s.fromZero = c.Kind() != store.KindGauge
-	if v.src.History == nil || c.Kind() == store.KindText || c.Kind() == store.KindHistogram {
+	if v.src.History == nil || c.Kind() == store.KindText {
 		return s
 	}
-	list, _ := v.src.History.Series(c, v.now.Add(-time.Hour))
+	from := v.now.Add(-time.Hour)
+	list, complete := v.src.History.Series(c, from)
+	s.whole = complete.Before(from) || !complete.After(c.Created())
+	for i := len(list) - 1; i >= 0 && s.changed.IsZero(); i-- {
+		if list[i].Delta != 0 || list[i].Stats != nil && list[i].Stats.Count() > 0 {
+			s.changed = list[i].End
+		}
+	}
+	if len(list) > 0 && s.fromZero {
+		s.latest = list[len(list)-1].PerSecond(c)
+	}
+	if c.Kind() == store.KindHistogram {
+		return s
+	}
 	list = list[max(0, len(list)-sparkPoints):]
 	for i := len(list) - 1; i >= 0; i-- {
 		length := list[i].End.Sub(list[i].Start)

@@ -48,7 +48,7 @@ func showStat(v *view) error {
 		}
 	}
 	v.Put(parts[len(parts)-1], h("</p>\n"))
-	v.stream("filter", "^"+quoteMeta(name)+"$", "initial", "0")
+	v.stream("ids", fmt.Sprint(r.ref))
 	if r.histogram == nil {
 		v.panel("value", "Value", func() { v.request(url("/stats", "filter", "^"+quoteMeta(name)+"$")) }, func() {
 			v.Put(h("<p class='pad'>"))

@@ -27,6 +27,7 @@ type view struct {
 	summary string // beside the heading, and in front of the title of the window
 	tsv     export
 	scripts []string // assets of the page besides the shell's
+	moves   bool     // the page has a stream
 
 	temporary map[[2]string]admin.Temporary // by settings and name; nil: not asked for yet
 }
@@ -101,6 +102,7 @@ func (v *view) stream(pairs ...string) bool {
 	if !v.permits(streamPath) {
 		return false
 	}
+	v.moves = true
 	v.Put(h("<div hidden data-stream-filter='"), ".."+url(streamPath, pairs...), h("'></div>"))
 	return true
 }
@@ -132,20 +134,34 @@ func (v *view) choice(name string, allowed ...string) string {
 // problem shows an error of the client's input and sets the status. Other errors are
 // returned.
 func (v *view) problem(err error) error {
+	status := problemStatus(err)
+	if status == 0 {
+		return err
+	}
+	v.status = status
+	v.note("bad", "filter-error", func() { v.Put(problemText(err)) })
+	return nil
+}
+
+// problemStatus returns the status of an error of the client's input, 0 for others.
+func problemStatus(err error) int {
 	var e *admin.Error
 	switch {
 	case errors.Is(err, render.ErrTooExpensive):
-		v.status = 400
-		v.note("bad", "filter-error", func() {
-			v.Put("The filter takes too long. Anchor it with ", h("<code>^</code>"), " or use fewer alternatives.")
-		})
+		return 400
 	case errors.As(err, &e) && (e.Status == 400 || e.Status == 503):
-		v.status = e.Status
-		v.note("bad", "filter-error", func() { v.Put(strings.TrimSpace(e.Msg)) })
-	default:
-		return err
+		return e.Status
 	}
-	return nil
+	return 0
+}
+
+// problemText is what such an error says.
+func problemText(err error) string {
+	var e *admin.Error
+	if errors.As(err, &e) {
+		return strings.TrimSpace(e.Msg)
+	}
+	return "The filter takes too long. Anchor it with ^ or use fewer alternatives."
 }
 
 // note appends a line with a meaning: ok, info, warn or bad.
@@ -187,25 +203,39 @@ func (v *view) panel(id, title string, actions, body func()) {
 	v.Put(h("</section>\n"))
 }
 
-// actions appends the links that every table has: its values as TSV, and the request
-// that returns the data, which is relative to the root.
+// actions appends the links that every table has: its values as TSV, and the requests
+// that return what is shown, and the data behind it.
 func (v *view) actions(table, request string) {
-	v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", table), h("'>TSV</a>"))
-	v.request(request)
+	v.Put(h("<a class='btn' data-copy='tsv' data-k='tsv' href='"), v.here("tsv", table), h("'>TSV</a>"))
+	v.startRequest()
+	v.curl(Prefix + v.here("tsv", table))
+	v.curl(request)
+	v.Put(h("</details>"))
 }
 
 // request appends the command that fetches the data of the page. More words are
 // arguments of curl, in quotes.
 func (v *view) request(path string, arguments ...string) {
+	v.startRequest()
+	v.curl(path, arguments...)
+	v.Put(h("</details>"))
+}
+
+func (v *view) startRequest() {
+	v.Put(h("<details class='req'><summary class='btn' data-k='request'>Request</summary>"))
+}
+
+// curl appends a command.
+func (v *view) curl(path string, arguments ...string) {
 	host := v.r.Header("host")
 	if host == "" {
 		host = "localhost"
 	}
-	v.Put(h("<details class='req'><summary class='btn'>Request</summary><code class='wrap'>curl -s "))
+	v.Put(h("<code class='wrap'>curl -s "))
 	for _, a := range arguments {
 		v.Put(a, " ")
 	}
-	v.Put("'http://", host, strings.ReplaceAll(path, "'", "%27"), h("'</code></details>"))
+	v.Put("'http://", host, strings.ReplaceAll(path, "'", "%27"), h("'</code>"))
 }
 
 // stats calls f with a view of the store.

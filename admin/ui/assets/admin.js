@@ -11,16 +11,15 @@ const words = {
   copied: 'Copied',
   shortcuts: 'Keyboard shortcuts',
   keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog'], ['j k', 'next and previous row'], ['Enter', 'open the row'],
-    ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column'], ['c', 'copy the table'], ['n', 'refresh'], ['p', 'pause or go live'], ['?', 'this help']],
+    ['Space', 'pin the row'], ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column, again to reverse'], ['c', 'copy the row, or else the table'],
+    ['n', 'refresh'], ['p', 'pause or go live'], ['z', 'set the zero point'], ['?', 'this help']],
   goTo: (page) => `go to ${page}`,
   off: 'Shortcuts are on',
-  pause: 'Pause',
-  live: 'Go live',
-  stale: (age) => `No update for ${age} s. The values are old; the connection is tried again.`,
+  copiedRow: (name) => `Copied ${name}`,
 };
 
 const root = document.documentElement;
-const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+export const all = (selector, from = document) => [...from.querySelectorAll(selector)];
 const element = (name, properties = {}, ...children) => {
   const e = document.createElement(name);
   Object.assign(e, properties);
@@ -36,6 +35,54 @@ const stored = (name, value) => {
   } catch { /* storage is off: the choice lasts as long as the page */ }
   return null;
 };
+
+// The server decodes percent signs alone: a plus is no space.
+const decoded = (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+const query = (search) => new Map(search.replace(/^\?/, '').split('&').filter(Boolean).map((pair) => {
+  const at = pair.includes('=') ? pair.indexOf('=') : pair.length;
+  return [decoded(pair.slice(0, at)), decoded(pair.slice(at + 1))];
+}));
+const address = (path, values) => {
+  const pairs = [...values].filter(([, value]) => value !== '').map((pair) => pair.map(encodeURIComponent).join('='));
+  return path + (pairs.length > 0 ? `?${pairs.join('&')}` : '');
+};
+
+// parameter returns a part of the view that is in the address, or sets it.
+export function parameter(name, value) {
+  const values = query(location.search);
+  if (value !== undefined && value !== (values.get(name) ?? '')) {
+    values.set(name, value);
+    history.replaceState(null, '', address(location.pathname, values));
+  }
+  return values.get(name) ?? '';
+}
+
+// carried returns url with the parts of the view that only the script changes.
+function carried(url) {
+  const to = new URL(url, document.baseURI);
+  const values = query(to.search);
+  for (const name of ['pause', 'sel']) {
+    values.set(name, parameter(name));
+  }
+  return address(to.pathname, values);
+}
+
+// say tells screen readers something.
+export function say(text) {
+  let region = document.getElementById('say');
+  if (!region) {
+    region = element('p', { id: 'say', className: 'vh' });
+    region.setAttribute('role', 'status');
+    document.body.append(region);
+  }
+  region.textContent = text;
+}
 
 // show opens a dialog and returns it. It is removed when it closes.
 function show(id, title, content, focused) {
@@ -154,7 +201,7 @@ function localTimes(from) {
 }
 
 // page fetches a view as a document. Documents of XMLHttpRequest run no scripts.
-function page(url) {
+export function page(url) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.responseType = 'document';
@@ -165,49 +212,129 @@ function page(url) {
   });
 }
 
-// replace shows a part of the view at url in place of the present one.
-let latest = '';
-async function replace(id, url) {
-  const old = document.getElementById(id);
-  latest = url;
-  old.setAttribute('aria-busy', 'true');
-  try {
-    const fresh = (await page(url))?.getElementById(id);
-    if (fresh && latest === url) {
-      const part = document.importNode(fresh, true);
-      document.getElementById(id).replaceWith(part);
-      enliven(part);
-      document.dispatchEvent(new Event('replaced'));
-    }
-  } catch {
-    old.removeAttribute('aria-busy'); // the old values stay
+// Rows of stats.
+const rowOf = (e) => e?.closest?.('#results tbody tr:has(.pin)');
+const nameOf = (row) => row.querySelector('.pin').dataset.k.slice('pin-'.length);
+
+// swap shows a fresh part of the page. Focus and open menus stay.
+function swap(old, fresh) {
+  const part = document.importNode(fresh, true);
+  const { activeElement } = document;
+  const focused = old.contains(activeElement) && activeElement;
+  for (const menu of all('details[id][open]', old)) {
+    part.querySelector(`#${CSS.escape(menu.id)}`)?.setAttribute('open', '');
   }
+  let same = '';
+  if (focused) {
+    const { k } = focused.dataset;
+    const row = k ? null : rowOf(focused);
+    same = row ? `tr:has([data-k="${CSS.escape(`pin-${nameOf(row)}`)}"]) a:not(.pin)` : k ? `[data-k="${CSS.escape(k)}"]`
+      : focused.rel ? `a[rel="${focused.rel}"]` : focused.name ? `[name="${focused.name}"]${focused.type === 'radio' ? `[value="${focused.value}"]` : ''}` : '.scroll';
+  }
+  old.replaceWith(part);
+  enliven(part);
+  if (focused) {
+    (part.querySelector(same) ?? part.querySelector('.scroll') ?? document.getElementById('main')).focus({ preventScroll: true });
+  }
+}
+
+// replace shows parts of the view at url in place of the present ones. While the filter
+// is wrong, the rows of the last one stay.
+let latest = '';
+export async function replace(ids, url) {
+  const old = ids.map((id) => document.getElementById(id));
+  latest = url;
+  old[0].setAttribute('aria-busy', 'true');
+  try {
+    const fresh = await page(url);
+    if (!fresh || latest !== url) {
+      return;
+    }
+    const wrong = fresh.querySelector('#validity #filter-error') !== null;
+    ids.forEach((id, i) => {
+      const part = fresh.getElementById(id);
+      if (part && !(wrong && id === 'results')) {
+        swap(old[i], part);
+      }
+    });
+    all('input[aria-describedby="validity"]').forEach((input) => (wrong ? input.setAttribute('aria-invalid', 'true') : input.removeAttribute('aria-invalid')));
+    if (!wrong && ids.includes('results')) {
+      document.title = fresh.title;
+      document.querySelector('.title').replaceWith(document.importNode(fresh.querySelector('.title'), true));
+    }
+    document.dispatchEvent(new Event('replaced'));
+  } catch { /* the old values stay */ }
+  document.getElementById(ids[0])?.removeAttribute('aria-busy');
+}
+
+// navigate shows another view of the page, as a new entry of the history.
+const soft = document.querySelector('form[data-soft]') !== null;
+export function navigate(url, ids = ['results', 'controls']) {
+  const to = carried(url);
+  if (to !== location.pathname + location.search) {
+    history.pushState(null, '', to);
+  }
+  return replace(ids, to);
+}
+if (soft) {
+  window.addEventListener('popstate', () => replace(['results', 'controls'], location.pathname + location.search));
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest?.('#results a[href], #controls a[href]');
+    if (!link || link.dataset.copy || link.pathname !== location.pathname || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) {
+      return;
+    }
+    event.preventDefault();
+    navigate(link.href);
+  });
 }
 
 // live makes a filter form work while it is used.
 function live(form) {
-  const id = form.dataset.live;
+  const ids = form.dataset.live.split(' ');
   let timer = 0;
-  const update = () => {
-    const query = [...new FormData(form)].map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
-    const url = form.getAttribute('action') + (query ? `?${query}` : '');
-    history.replaceState(null, '', url);
-    replace(id, url);
+  let typed = false; // the last entry of the history is of what is being typed
+  const update = (typing) => {
+    const url = carried(address(form.getAttribute('action'), new FormData(form)));
+    const push = soft && !(typing && typed) && url !== location.pathname + location.search;
+    history[push ? 'pushState' : 'replaceState'](null, '', url);
+    typed = typing;
+    replace(ids, url);
   };
+  form.addEventListener('focusin', () => { typed = false; });
   form.addEventListener('input', (event) => {
     clearTimeout(timer);
-    timer = setTimeout(update, event.target.type === 'search' ? 120 : 0);
+    const typing = event.target.type === 'search';
+    timer = setTimeout(update, typing ? 120 : 0, typing);
   });
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     clearTimeout(timer);
-    update();
+    update(true);
+  });
+  if (soft) {
+    remember(form.elements.filter);
+  }
+}
+
+// remember offers the last filters again.
+function remember(input) {
+  const list = () => JSON.parse(stored('filters') ?? '[]');
+  const options = element('datalist', { id: 'filters' });
+  const offer = () => options.replaceChildren(...list().map((value) => element('option', { value })));
+  offer();
+  input.after(options);
+  input.setAttribute('list', options.id);
+  input.addEventListener('change', () => {
+    if (input.value && !document.getElementById('filter-error')) {
+      stored('filters', JSON.stringify([input.value, ...list().filter((x) => x !== input.value)].slice(0, 20)));
+      offer();
+    }
   });
 }
 
 // enliven prepares a part of the page.
 function enliven(from) {
-  for (const form of all('form', from)) {
+  for (const form of from.localName === 'form' ? [from] : all('form', from)) {
     prepare(form);
     if (form.dataset.live) {
       live(form);
@@ -287,217 +414,6 @@ function circuits() {
   toggle();
 }
 
-// Stats that move. The stream names each stat once and then sends what changed.
-const svg = (name, attributes, ...children) => {
-  const e = document.createElementNS(document.querySelector('svg').namespaceURI, name);
-  for (const [key, value] of Object.entries(attributes)) {
-    e.setAttribute(key, value);
-  }
-  e.append(...children);
-  return e;
-};
-const grouped = (n) => {
-  const text = String(n).replace('-', '\u2212');
-  const [whole, rest] = text.split(/(?=[.e])/);
-  return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (rest ?? '');
-};
-const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) : grouped(x.toFixed(1)));
-const points = 60;
-
-// sparkline draws values with the time between them. Counters start at zero, gauges
-// span their range, but at least a tenth of the value, so that noise stays flat.
-function sparkline(values, fromZero) {
-  const high = Math.max(...values);
-  let low = fromZero ? 0 : Math.min(...values);
-  const span = Math.max(high - low, fromZero ? 1e-9 : Math.abs(high) * 0.1, 1e-9);
-  low = fromZero ? 0 : (high + low) / 2 - span / 2;
-  const at = (v, i) => `${(96 - (values.length - 1 - i) * (96 / (points - 1))).toFixed(1)},${(18.5 - ((v - low) / span) * 17).toFixed(1)}`;
-  return svg('svg', { class: 's', viewBox: '0 0 96 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('polyline', { class: 'ln', points: values.map(at).join(' ') }));
-}
-
-// Line is the past of a value in steps of one length; the last one grows. It begins
-// with the points that the server has put into the element, as values and counts.
-class Line {
-  constructor(e) {
-    this.past = (e?.dataset.points ?? '').split(' ').filter(Boolean).flatMap((run) => {
-      const [value, count] = run.split('*');
-      return Array(Number(count ?? 1)).fill(Number(value));
-    });
-    this.step = Number(e?.dataset.step ?? 1000);
-    this.elapsed = 0;
-    this.sum = 0;
-  }
-
-  add(value, ms, last) {
-    this.elapsed += ms;
-    this.sum += value * ms;
-    this.now = last ? value : this.sum / this.elapsed;
-    if (this.elapsed + ms / 2 >= this.step) {
-      this.past.push(this.now);
-      this.past.splice(0, this.past.length - points);
-      this.elapsed = 0;
-      this.sum = 0;
-    }
-  }
-
-  draw(e, fromZero) {
-    const list = this.elapsed > 0 ? [...this.past, this.now].slice(-points) : this.past;
-    if (list.length > 1) {
-      e.replaceChildren(sparkline(list, fromZero));
-    }
-  }
-}
-
-class Live {
-  constructor(main) {
-    this.main = main;
-    this.button = document.getElementById('pause');
-    this.bar = document.getElementById('connection');
-    this.series = new Map(); // by name: kind, value, rate, line
-    this.sums = new Map(); // lines by the prefix of the names
-    this.names = new Map(); // by id
-    this.source = null;
-    this.paused = false;
-    this.last = 0;
-    this.interval = 1000;
-    this.button.hidden = false;
-    this.button.addEventListener('click', () => this.pause(!this.paused));
-    document.addEventListener('visibilitychange', () => this.toggle());
-    document.addEventListener('replaced', () => { this.series.clear(); this.sums.clear(); this.names.clear(); this.close(); this.toggle(); });
-    setInterval(() => this.check(), 1000);
-    this.toggle();
-  }
-
-  pause(paused) {
-    this.paused = paused;
-    this.button.textContent = paused ? words.live : words.pause;
-    this.button.setAttribute('aria-pressed', String(paused));
-    this.toggle();
-  }
-
-  toggle() {
-    if (document.hidden || this.paused) {
-      this.close();
-    } else if (this.source === null) {
-      this.open();
-    }
-  }
-
-  close() {
-    this.source?.close();
-    this.source = null;
-    this.bar.hidden = true;
-  }
-
-  open() {
-    // What changed while nothing was read is not sent again, so begin with all values.
-    this.names.clear();
-    this.last = Date.now();
-    this.source = new EventSource(document.querySelector('[data-stream-filter]').dataset.streamFilter);
-    this.source.addEventListener('reset', () => this.heard());
-    this.source.addEventListener('delta', (event) => this.delta(JSON.parse(event.data)));
-  }
-
-  heard() {
-    this.last = Date.now();
-    this.bar.hidden = true;
-    this.main.classList.remove('stale');
-  }
-
-  // check says how old the values are once three events are missing. Nothing is sent
-  // while no stat changes, so only a broken connection counts.
-  check() {
-    if (this.source === null || this.source.readyState === EventSource.OPEN) {
-      return;
-    }
-    const age = Math.round((Date.now() - this.last) / 1000);
-    if (age >= 3) {
-      this.bar.hidden = false;
-      this.bar.querySelector('p').textContent = words.stale(age);
-      this.main.classList.add('stale');
-    }
-    if (this.source.readyState === EventSource.CLOSED && age % 5 === 0) {
-      this.source = null;
-      const { last } = this;
-      this.open();
-      this.last = last;
-    }
-  }
-
-  delta(data) {
-    this.heard();
-    const sparks = new Map(data.new ? all('[data-spark]', this.main).map((e) => [e.dataset.spark, e]) : []);
-    for (const [id, kind, name] of data.new ?? []) {
-      this.names.set(id, name);
-      if (!this.series.has(name)) {
-        this.series.set(name, { kind, value: 0, rate: 0, line: new Line(sparks.get(name)), seq: 0 });
-      }
-    }
-    for (const [id, value, rate, quantiles] of data.rows ?? []) {
-      const s = this.series.get(this.names.get(id));
-      if (s) {
-        Object.assign(s, { value, rate: data.interval_ms > 0 ? rate : s.rate, quantiles, seq: data.seq });
-      }
-    }
-    if (data.more) {
-      return;
-    }
-    for (const s of this.series.values()) {
-      if (s.seq !== data.seq) {
-        s.rate = 0;
-      }
-      if (data.interval_ms > 0 && s.kind !== 'text') {
-        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate, data.interval_ms, s.kind === 'gauge');
-      }
-    }
-    this.paint(data.seq, data.interval_ms);
-  }
-
-  paint(seq, ms) {
-    for (const e of all('[data-stat]', this.main)) {
-      const s = this.series.get(e.dataset.stat);
-      if (s && s.seq === seq) {
-        const text = s.kind === 'text' ? s.value : e.dataset.unit === 'MiB' ? (s.value / 2 ** 20).toFixed(1) : grouped(s.value);
-        if (e.textContent !== text) {
-          e.textContent = text;
-          e.classList.remove('quiet');
-          e.closest('[data-value]')?.setAttribute('data-value', s.value);
-        }
-      }
-    }
-    for (const e of all('[data-rate]', this.main)) {
-      const s = this.series.get(e.dataset.rate);
-      if (s && s.kind !== 'gauge' && s.kind !== 'text') {
-        e.textContent = perSecond(s.rate);
-      }
-    }
-    for (const e of all('[data-spark]', this.main)) {
-      const s = this.series.get(e.dataset.spark);
-      if (s && s.kind !== 'histogram') {
-        s.line.draw(e, s.kind === 'counter');
-      }
-    }
-    // Sums over all stats whose names begin alike: the value, the rate, a line.
-    for (const e of all('[data-sum]', this.main)) {
-      const list = [...this.series].filter(([name]) => name.startsWith(e.dataset.sum)).map(([, s]) => s);
-      if (list.length === 0) {
-        continue;
-      }
-      e.textContent = grouped(list.reduce((sum, s) => sum + Number(s.value), 0));
-      const rate = list.reduce((sum, s) => sum + s.rate, 0);
-      const box = e.closest('div');
-      box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
-      const spark = box.querySelector('.spark');
-      const line = this.sums.get(e.dataset.sum) ?? new Line(spark);
-      this.sums.set(e.dataset.sum, line);
-      if (ms > 0) {
-        line.add(rate, ms, false);
-      }
-      line.draw(spark, true);
-    }
-  }
-}
-
 // Theme
 for (const input of all('input[name="theme"]')) {
   input.checked = input.value === (stored('theme') ?? 'auto');
@@ -527,26 +443,49 @@ function help() {
 }
 document.getElementById('help-button')?.addEventListener('click', help);
 
-const links = () => all('main tbody tr :is(th, td):first-child a, .list a, .pick li a');
+const links = () => all('main tbody tr :is(th, td):first-child a:not(.pin), .list a, .pick li a');
 let going = false;
 const actions = {
   '/': () => document.querySelector('main input[type="search"]')?.focus(),
   '?': help,
   j: () => step(1),
   k: () => step(-1),
-  n: () => location.reload(),
+  n: () => (soft ? navigate(location.href) : location.reload()),
   p: () => document.querySelector('#pause:not([hidden])')?.click(),
-  c: () => document.querySelector('main [data-copy]')?.click(),
+  c: () => {
+    const row = rowOf(document.activeElement);
+    if (row && navigator.clipboard) {
+      navigator.clipboard.writeText([nameOf(row), ...all('td', row).map((cell) => cell.dataset.value ?? cell.textContent)].join('\t'));
+      say(words.copiedRow(nameOf(row)));
+    } else {
+      document.querySelector('main [data-copy]')?.click();
+    }
+  },
+  z: () => document.getElementById('zero')?.click(),
+  ' ': () => rowOf(document.activeElement)?.querySelector('.pin').click(),
   '[': () => document.querySelector('a[rel="prev"]')?.click(),
   ']': () => document.querySelector('a[rel="next"]')?.click(),
 };
 function step(by) {
   const list = links();
-  list[Math.min(Math.max(list.indexOf(document.activeElement) + by, 0), list.length - 1)]?.focus();
+  let at = list.indexOf(document.activeElement);
+  if (at < 0) {
+    at = list.findIndex((link) => link.closest('tr.sel'));
+  }
+  list[Math.min(Math.max(at + by, 0), list.length - 1)]?.focus();
 }
+document.addEventListener('focusin', (event) => {
+  const row = rowOf(event.target);
+  if (row) {
+    all('#results tr.sel').forEach((e) => e.classList.remove('sel'));
+    row.classList.add('sel');
+    parameter('sel', nameOf(row));
+  }
+});
 document.addEventListener('keydown', (event) => {
   const typing = event.target.closest?.('input:not([type="checkbox"], [type="radio"]), select, textarea, dialog');
   if (event.key === 'Escape' && typing && !event.target.closest('dialog')) {
+    event.preventDefault(); // it would clear a search field
     event.target.blur();
   }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || stored('shortcuts') === 'off') {
@@ -563,7 +502,7 @@ document.addEventListener('keydown', (event) => {
   }
   const column = Number(event.key);
   const action = column > 0 ? () => all('main thead th')[column - 1]?.querySelector('a')?.click() : actions[event.key];
-  if (action) {
+  if (action && (event.key !== ' ' || rowOf(event.target))) {
     event.preventDefault();
     action();
   }
@@ -572,7 +511,4 @@ document.addEventListener('keydown', (event) => {
 document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 enliven(document);
 circuits();
-if (document.querySelector('[data-stream-filter]')) {
-  new Live(document.getElementById('main'));
-}
 root.dataset.ready = 'yes';

@@ -1,0 +1,629 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// statsView is what the query of the stats page asks for.
+type statsView struct {
+	pattern  string
+	engine   render.Engine
+	standard render.Engine // of /stats
+	kind     string
+	used     bool
+	nonzero  bool
+	recent   bool // changed in the last minute
+	grouped  bool
+	hidden   []string // columns
+	pins     []string
+	zero     zeroPoint
+	live     bool
+	past     bool // there is a history
+}
+
+// pinned limits the pins of a view.
+const pinned = 50
+
+func (v *view) statsView() statsView {
+	q := statsView{pattern: v.query.Value("filter"), kind: v.choice("type", "", "counter", "gauge", "histogram", "text"),
+		used: v.query.Has("usedonly"), nonzero: v.query.Has("nonzero"), recent: v.query.Has("recent") && v.src.History != nil, grouped: v.query.Has("group"),
+		hidden: strings.Split(v.query.Value("hide"), "."), zero: v.zero(), past: v.src.History != nil, standard: v.site.srv.FilterEngine()}
+	q.engine = q.standard
+	for engine, name := range engines {
+		if name.value == v.query.Value("re") {
+			q.engine = render.Engine(engine)
+		}
+	}
+	if text := v.query.Value("pins"); text != "" {
+		q.pins = strings.Split(text, "\n")
+		q.pins = q.pins[:min(len(q.pins), pinned)]
+	}
+	return q
+}
+
+// engines are the engines of filters, by [render.Engine].
+var engines = [...]struct{ value, label string }{render.RE2: {"re2", "RE2"}, render.ECMAScript: {"ecma", "ECMAScript"}}
+
+// statColumns are the columns of the table of stats. The names are values of the
+// parameters hide and sort.
+var statColumns = [...]struct{ name, head, class string }{
+	{"name", "Name", "name"}, {"type", "Type", "type"}, {"value", "Value", "num"}, {"rate", "per second", "num"}, {"delta", "Change", "num"}, {"trend", "Trend", "trend"}, {"changed", "Changed", "num"},
+}
+
+func showStats(v *view) error {
+	q := v.statsView()
+	o := choose{Options: render.Options{UsedOnly: q.used}}
+	endpointType := ""
+	for _, t := range statTypes {
+		if t.value == q.kind {
+			o.Type, endpointType = t.kind, t.endpoint
+		}
+	}
+	columns, keys := []string{"name", "type", "-value"}, map[string]func(*store.Cursor) float64{"value": valueKey, "type": typeKey}
+	if q.past {
+		columns, keys["rate"] = append(columns, "-rate", "-changed"), v.src.History.Latest().PerSecond
+	}
+	if q.zero.moment != nil {
+		columns, keys["delta"] = append(columns, "-delta"), q.zero.change
+	}
+	by := v.sorted(columns...)
+	var changes *history.Changes
+	if by.by == "changed" {
+		changes = v.src.History.Changes(v.now.Add(-time.Hour))
+		keys["changed"] = func(c *store.Cursor) float64 { return float64(changes.Last(c).UnixMilli()) }
+	}
+	if q.recent {
+		changes = v.src.History.Changes(v.now.Add(-time.Minute))
+	}
+	if q.nonzero || q.recent {
+		o.skip = func(c *store.Cursor) bool {
+			return q.nonzero && valueKey(c) == 0 || q.recent && changes.Last(c).IsZero()
+		}
+	}
+	o.key, o.desc = keys[by.by], by.desc
+	o.from, o.rows = v.window("100", "250", "500", "1000")
+	var page selected
+	var pins []statRow
+	start := time.Now()
+	err := v.site.srv.FilteredBy(q.engine, q.pattern, func(f *render.Filter) (err error) {
+		o.Filter = f
+		v.stats(func(list *store.View) {
+			page, err = selectStats(list, o)
+			for i := range page.rows {
+				if c, ok := list.Find(page.rows[i].name); ok {
+					v.pastOf(&q, &page.rows[i], &c)
+				}
+			}
+			for _, name := range q.pins {
+				r := statRow{name: name, gone: true}
+				if c, ok := list.Find(name); ok {
+					r = readStat(&c)
+					v.pastOf(&q, &r, &c)
+				}
+				pins = append(pins, r)
+			}
+		})
+		return err
+	})
+	took := time.Since(start)
+	everything := 0
+	for _, k := range [...]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindText} {
+		everything += v.site.srv.Store().Len(k)
+	}
+	if err == nil {
+		v.summary = plural(page.total, "stat")
+	}
+	v.statsForm(&q, err, func() {
+		v.Put(h("<p class='small'>"))
+		v.word("ok", "Valid.")
+		number, unit := seconds(took.Seconds())
+		v.Put(" ", count(page.total), " of ", plural(everything, "stat"), " match, found in ", number+thin+unit, h("</p>"))
+	})
+	v.Put(h("<div id='results' data-total='"), page.total, h("'>\n"))
+	defer v.Put(h("</div>\n"))
+	if err != nil {
+		return v.statsError(err)
+	}
+	flag := func(set bool) string {
+		if set {
+			return "1"
+		}
+		return ""
+	}
+	request := url("/stats", "usedonly", flag(q.used), "filter", q.pattern, "type", endpointType)
+	q.live = v.followed(&q, page.rows, pins, endpointType)
+	v.Put(h("<div id='fresh' class='note info' role='status' hidden>"))
+	v.icon("info")
+	v.Put(h("<p></p><button type='button' class='end'>Show</button></div>\n"))
+	v.panel("stats-head", plural(page.total, "stat"), func() { v.statsActions(&q, request) }, func() {
+		if len(page.rows) == 0 && len(pins) == 0 {
+			v.noStats(q.pattern, q.used || q.nonzero || q.recent)
+			return
+		}
+		v.statTable(&q, &page, pins, by)
+		v.pager(page.offset, len(page.rows), page.total, o.rows, "")
+	})
+	return nil
+}
+
+// typeKey orders stats by the names of their kinds.
+func typeKey(c *store.Cursor) float64 { return float64(c.Kind().String()[0]) }
+
+// pastOf adds to a row what the history knows.
+func (v *view) pastOf(q *statsView, r *statRow, c *store.Cursor) {
+	if q.past {
+		r.past = v.spark(c)
+		r.rate = r.past.latest
+	}
+	r.base = q.zero.base(c)
+}
+
+// maxFollowed is the length of a list of ids that a stream takes.
+const maxFollowed = 4000
+
+// followed appends the address of the stream of the shown stats. Where there are too
+// many for a list it follows all that match, from now on.
+func (v *view) followed(q *statsView, rows, pins []statRow, kind string) bool {
+	var ids strings.Builder
+	for _, list := range [...][]statRow{pins, rows} {
+		for i := range list {
+			if !list[i].gone {
+				fmt.Fprintf(&ids, ",%d", list[i].ref)
+			}
+		}
+	}
+	switch {
+	case ids.Len() == 0:
+		return v.permits(streamPath)
+	case ids.Len() <= maxFollowed:
+		return v.stream("ids", ids.String()[1:])
+	case q.engine != q.standard:
+		return v.stream("ids", ids.String()[1:strings.LastIndexByte(ids.String()[:maxFollowed], ',')])
+	}
+	return v.stream("filter", q.pattern, "type", kind, "initial", "0")
+}
+
+// statsForm appends the controls of the stats page and the verdict on the filter.
+func (v *view) statsForm(q *statsView, err error, valid func()) {
+	v.Put(h("<form id='controls' class='panel pad' method='get' action='stats' data-live='results validity' data-soft><div class='row'><label class='grow'>" +
+		"<span class='vh'>Filter, a regular expression that matches part of the name</span>" +
+		"<input type='search' name='filter' class='find' placeholder='Filter (regular expression)' spellcheck='false' autocomplete='off' aria-describedby='validity'"))
+	if err != nil {
+		v.Put(h(" aria-invalid='true'"))
+	}
+	v.Put(h(" value='"), q.pattern, h("'></label><fieldset class='seg'><legend class='vh'>Kind of expression</legend>"))
+	for engine, e := range engines {
+		value := e.value
+		if render.Engine(engine) == q.standard {
+			value = ""
+		}
+		v.radio("re", value, e.label, render.Engine(engine) == q.engine)
+	}
+	v.Put(h("</fieldset><button type='submit' class='primary'>Filter</button></div>\n<div id='validity'>"))
+	if err != nil {
+		v.filterProblem(q.pattern, err)
+	} else if q.pattern != "" {
+		valid()
+	}
+	v.Put(h("</div>\n<div class='row chips'>"))
+	for _, t := range statTypes {
+		v.Put(h("<label class='chip'><input type='radio' name='type' value='"), t.value, h("'"))
+		if t.value == q.kind {
+			v.Put(h(" checked"))
+		}
+		v.Put(h(">"), t.label, h("</label>"))
+	}
+	v.Put(h("<span class='gap'></span>"))
+	v.chip("usedonly", "Used only", q.used)
+	v.chip("nonzero", "Hide zeros", q.nonzero)
+	if q.past {
+		v.chip("recent", "Changed in last minute", q.recent)
+	}
+	v.chip("group", "Group by scope", q.grouped)
+	v.keep("sort", "dir", "hide", "pins", "zero", "pause")
+	v.Put(h("<label class='end quiet'>Rows <select name='rows'>"))
+	rows := v.choice("rows", "100", "250", "500", "1000")
+	for _, n := range [...]string{"100", "250", "500", "1000"} {
+		v.Put(h("<option"))
+		if n == rows {
+			v.Put(h(" selected"))
+		}
+		v.Put(h(">"), n, h("</option>"))
+	}
+	v.Put(h("</select></label></div></form>\n"))
+}
+
+// radio appends one of several values of a parameter.
+func (v *view) radio(name, value, label string, chosen bool) {
+	v.Put(h("<label><input type='radio' name='"), name, h("' value='"), value, h("'"))
+	if chosen {
+		v.Put(h(" checked"))
+	}
+	v.Put(h(">"), label, h("</label>"))
+}
+
+// filterProblem says what is wrong with a filter, and where.
+func (v *view) filterProblem(pattern string, err error) {
+	v.Put(h("<div id='filter-error' role='alert'>"))
+	defer v.Put(h("</div>"))
+	var e *render.SyntaxError
+	switch {
+	case errors.Is(err, render.ErrTooExpensive):
+		v.word("bad", "Too expensive: the filter takes too long. Anchor it with ^ or use fewer alternatives.")
+	case errors.As(err, &e):
+		at := e.At()
+		text := strings.TrimSpace(problemText(err))
+		if !strings.Contains(text, e.Why) {
+			text += ": " + e.Why
+		}
+		if at < 0 {
+			v.word("bad", text)
+			return
+		}
+		column := utf8.RuneCountInString(pattern[:at])
+		v.word("bad", fmt.Sprintf("%s, at character %d", text, column+1))
+		v.Put(h("<pre class='caret' aria-hidden='true'>"), pattern, "\n", strings.Repeat(" ", column), "^", h("</pre>"))
+	default:
+		v.word("bad", strings.TrimSpace(problemText(err)))
+	}
+}
+
+// statsError sets the status of a page whose filter failed.
+func (v *view) statsError(err error) error {
+	if status := problemStatus(err); status != 0 {
+		v.status = status
+		return nil
+	}
+	return err
+}
+
+// statsActions appends what can be done with the table.
+func (v *view) statsActions(q *statsView, request string) {
+	if !q.zero.at.IsZero() {
+		v.Put(h("<span class='quiet' id='since'>Changes since "))
+		at := q.zero.at
+		if q.zero.moment != nil {
+			at = q.zero.moment.Time()
+		}
+		v.when(at)
+		if q.past && q.zero.moment == nil {
+			v.Put(", before the history")
+		}
+		v.Put(h("</span><a class='btn' data-k='unzero' href='"), v.here("zero", ""), h("'>Clear</a>"))
+	}
+	if q.past || q.live {
+		class := h("btn")
+		if !q.past {
+			class = "btn scripted"
+		}
+		v.Put(h("<a class='"), class, h("' id='zero' data-k='zero' data-now='"), fmt.Sprint(v.now.UnixMilli()), h("' href='"), v.here("zero", fmt.Sprint(v.now.UnixMilli())), h("'>Set zero point</a>"))
+	}
+	v.Put(h("<details class='menu' id='columns'><summary class='btn'>Columns</summary><ul>"))
+	for _, c := range statColumns[1:] {
+		hide := slices.Clone(q.hidden)
+		shown := !slices.Contains(hide, c.name)
+		if shown {
+			hide = append(hide, c.name)
+		} else {
+			hide = slices.DeleteFunc(hide, func(x string) bool { return x == c.name })
+		}
+		v.Put(h("<li><a data-k='column-"), c.name, h("' href='"), v.here("hide", strings.Trim(strings.Join(hide, "."), ".")), h("'"))
+		if shown {
+			v.Put(h(" aria-current='true'"))
+		}
+		v.Put(h(">"), c.head, h("</a></li>"))
+	}
+	v.Put(h("</ul></details>"))
+	v.actions("stats", request)
+}
+
+// noStats is shown instead of an empty table.
+func (v *view) noStats(pattern string, narrowed bool) {
+	switch {
+	case pattern != "" && narrowed:
+		v.empty("No stat matches ", h("<code>"), pattern, h("</code> and the chips above. <a href='"), url("stats", "filter", pattern), h("'>Drop the chips</a>"))
+	case pattern != "":
+		v.empty("No stat matches ", h("<code>"), pattern, h("</code>. <a href='stats'>Show all</a>"))
+		v.nearest(pattern)
+	default:
+		v.empty("There are no stats of this kind.")
+	}
+}
+
+// nearest appends links to the three prefixes that begin most like a pattern.
+func (v *view) nearest(pattern string) {
+	got, err := v.site.srv.Explore(store.Explore{By: store.BySeries, Limit: explorerRows})
+	if err != nil || len(got.Groups) == 0 {
+		return
+	}
+	pattern = strings.TrimPrefix(pattern, "^")
+	alike := func(name string) (n int) {
+		for n < len(name) && n < len(pattern) && name[n] == pattern[n] {
+			n++
+		}
+		return n
+	}
+	slices.SortStableFunc(got.Groups, func(a, b store.Group) int { return alike(b.Name) - alike(a.Name) })
+	v.Put(h("<p class='empty'>Names begin with "))
+	for i, g := range got.Groups[:min(3, len(got.Groups))] {
+		if i > 0 {
+			v.Put(", ")
+		}
+		v.Put(h("<a href='"), url("stats", "filter", "^"+quoteMeta(g.Name)), h("'>"), g.Name, h("</a>"))
+	}
+	v.Put(h("</p>\n"))
+}
+
+// statTable appends the pinned rows and the rows of a page.
+func (v *view) statTable(q *statsView, page *selected, pins []statRow, by order) {
+	var columns []column
+	for _, c := range statColumns {
+		x := column{head: c.head, class: c.class, sort: c.name, hidden: slices.Contains(q.hidden, c.name) && c.name != "name"}
+		switch c.name {
+		case "trend":
+			x.sort = ""
+		case "rate":
+			if !q.past {
+				x.sort, x.class, x.unlisted, x.hidden = "", "num scripted", true, x.hidden || !q.live
+			}
+		case "delta":
+			if q.zero.moment == nil {
+				x.sort, x.class, x.unlisted, x.hidden = "", "num scripted", true, x.hidden || !q.live
+			}
+		case "changed":
+			x.hidden = x.hidden || !q.past
+		}
+		columns = append(columns, x)
+	}
+	g := v.grid("stats", "Stats", "cards stats", by, columns...)
+	mark := highlighter(q.pattern)
+	for i := range pins {
+		v.statRow(g, q, &pins[i], "", mark, "pinned")
+	}
+	above, scope := "", ""
+	for i := range page.rows {
+		r := &page.rows[i]
+		if s := r.name[:strings.LastIndexByte(r.name, '.')+1]; q.grouped && by.by == "name" && (i == 0 || s != scope) {
+			scope = s
+			g.wide("group", func() {
+				v.Put(h("<span class='mono wrap'>"))
+				if s == "" {
+					v.Put("(no scope)")
+				}
+				v.dotted(s)
+				v.Put(h("</span>"))
+			})
+		}
+		v.statRow(g, q, r, above, mark, "")
+		above = r.name
+	}
+	g.end()
+}
+
+// statRow appends a row.
+func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *regexp.Regexp, class string) {
+	if !r.used {
+		class += " unused"
+	}
+	if r.name == v.query.Value("sel") {
+		class += " sel"
+	}
+	if r.gone {
+		class += " gone"
+	}
+	g.row(strings.TrimSpace(class))
+	g.head(r.name, func() {
+		v.Put(h("<span class='pinbox'>"))
+		v.pin(q, r.name)
+		v.statName(r.name, above, mark)
+		v.Put(h("</span>"))
+	})
+	if r.gone {
+		g.cell("", v.text("gone"))
+		for range statColumns[2:] {
+			g.cell("", v.text(none))
+		}
+		return
+	}
+	g.cell(r.kind.String(), nil)
+	if r.kind == store.KindText {
+		g.cell(r.text, v.text(h("<span class='wrap' data-stat='"), r.name, h("'>"), r.text, h("</span>")))
+	} else {
+		g.cell(r.value, func() { v.statValue(r) })
+	}
+	exact, shown := "", none
+	if q.past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
+		exact, shown = exactValue(r.rate), rate(r.rate)
+	}
+	g.cell(exact, v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), shown, h("</span>")))
+	v.changeCell(g, r)
+	v.trend(g, r)
+	v.changedCell(g, q, r)
+}
+
+// pin appends the link that pins a row, or unpins it.
+func (v *view) pin(q *statsView, name string) {
+	list, label, class := append(slices.Clone(q.pins), name), "Pin ", h("pin")
+	if slices.Contains(q.pins, name) {
+		list = slices.DeleteFunc(list, func(x string) bool { return x == name })
+		label, class = "Unpin ", "pin on"
+	}
+	v.Put(h("<a class='"), class, h("' data-k='pin-"), name, h("' title='"), label, h("' href='"), v.here("pins", strings.Join(list, "\n")), h("'><svg class='icon' aria-hidden='true'><use href='#i-star'/></svg><span class='vh'>"), label, name, h("</span></a>"))
+}
+
+// changeCell appends the change since the zero point, or since the page was opened.
+func (v *view) changeCell(g *grid, r *statRow) {
+	if r.kind == store.KindText {
+		g.cell("", v.text(h("<span class='quiet'>"), none, h("</span>")))
+		return
+	}
+	change := ""
+	if r.base != "" {
+		change = difference(r.value, r.base)
+	}
+	g.cell(change, func() {
+		v.Put(h("<span data-delta='"), r.name, h("'"))
+		if r.base != "" {
+			v.Put(h(" data-base='"), r.base, h("'"))
+		}
+		if change == "0" || change == "" {
+			v.Put(h(" class='quiet'"))
+		}
+		v.Put(h(">"), signed(change), h("</span>"))
+	})
+}
+
+// changedCell appends how long ago a stat changed.
+func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
+	at := r.past.changed
+	shown := none
+	switch {
+	case !q.past || r.kind == store.KindText:
+	case at.IsZero() && r.past.whole:
+		shown = "> 1 h"
+	case !at.IsZero():
+		shown = ago(v.now.Sub(at))
+	}
+	g.cell(isoTime(at), func() {
+		v.Put(h("<span class='quiet' data-changed='"), r.name, h("'"))
+		if !at.IsZero() {
+			v.Put(h(" data-at='"), fmt.Sprint(at.UnixMilli()), h("' title='"), isoTime(at), h("'"))
+		}
+		v.Put(h(">"), shown, h("</span>"))
+	})
+}
+
+// ago returns an age in its greatest unit.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d d", int(d.Hours()/24))
+}
+
+// statValue appends the value of a counter, a gauge or the count of a histogram.
+func (v *view) statValue(r *statRow) {
+	class := h("")
+	if r.value == "0" {
+		class = "quiet"
+	}
+	v.Put(h("<span class='"), class, h("' data-stat='"), r.name, h("'>"), grouped(r.value), h("</span>"))
+}
+
+// statName appends a name as a link. The part that it shares with the name above is
+// quiet, the part that the filter matches is marked.
+func (v *view) statName(name, above string, mark *regexp.Regexp) {
+	v.Put(h("<a href='"), url("stat", "name", name), h("'>"))
+	quiet := shared(above, name)
+	from, to := 0, 0
+	if mark != nil {
+		if at := mark.FindStringIndex(name); at != nil {
+			from, to = at[0], at[1]
+		}
+	}
+	// The name is cut where its appearance changes.
+	cuts := []int{0, min(quiet, len(name)), from, to, len(name)}
+	slices.Sort(cuts)
+	for i := 1; i < len(cuts); i++ {
+		a, b := cuts[i-1], cuts[i]
+		if a == b {
+			continue
+		}
+		if a < quiet {
+			v.Put(h("<i>"))
+		}
+		if a >= from && a < to {
+			v.Put(h("<mark>"))
+			v.dotted(name[a:b])
+			v.Put(h("</mark>"))
+		} else {
+			v.dotted(name[a:b])
+		}
+		if c := name[b-1]; c == '.' || c == '_' {
+			v.Put(h("<wbr>"))
+		}
+		if a < quiet {
+			v.Put(h("</i>"))
+		}
+	}
+	v.Put(h("</a>"))
+}
+
+// highlighter returns the expression whose matches are marked, or nil.
+func highlighter(pattern string) *regexp.Regexp {
+	if pattern == "" || len(pattern) > 1024 {
+		return nil
+	}
+	mark, err := regexp.Compile(pattern)
+	if err != nil { // a valid expression of another engine
+		return nil
+	}
+	return mark
+}
+
+// sparkOf appends the line of a counter or gauge and its range.
+func (v *view) sparkOf(r *statRow) {
+	v.Put(h("<span class='graph'><span data-spark='"), r.name, h("'"))
+	v.sparkData(&r.past)
+	v.Put(h(">"))
+	v.sparkLine(&r.past)
+	v.Put(h("</span><span data-range='"), r.name, h("'>"), r.past.rangeText(), h("</span></span>"))
+}
+
+// rangeText returns the greatest rate of a counter, or the range of a gauge.
+func (s *spark) rangeText() string {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, x := range s.points {
+		low, high = min(low, x), max(high, x)
+	}
+	switch {
+	case len(s.points) < 2 || s.fromZero && high == 0:
+		return ""
+	case s.fromZero:
+		return "peak " + rate(high)
+	case low == high:
+		return ""
+	}
+	return figures(low) + " to " + figures(high)
+}
+
+// trend appends the cell that shows the distribution of a histogram.
+func (v *view) trend(g *grid, r *statRow) {
+	if r.histogram == nil {
+		g.cell("", func() { v.sparkOf(r) })
+		return
+	}
+	s := r.histogram.Snapshot()
+	if !s.Used {
+		g.cell("", v.text(h("<span class='quiet'>No recorded values</span>")))
+		return
+	}
+	unit := r.histogram.Layout().Unit()
+	q := s.Cumulative.Quantiles(nil, []float64{0.5, 0.9, 0.99})
+	g.cell(fmt.Sprintf("p50=%v p90=%v p99=%v", q[0], q[1], q[2]), func() {
+		v.Put(h("<span class='graph'>"))
+		v.miniHistogram(s.Cumulative)
+		for i, name := range [...]string{"p50 ", "p90 ", "p99 "} {
+			v.Put(h("<span class='tx'>"), name, h("<b>"), measuredText(q[i], unit), h("</b></span>"))
+		}
+		v.Put(h("</span>"))
+	})
+}

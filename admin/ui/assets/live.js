@@ -1,0 +1,398 @@
+// Stats that move. The stream names each stat once and then sends what changed.
+const { all, parameter } = await import(document.querySelector('script[src$="/admin.js"]').src);
+
+const words = {
+  pause: 'Pause',
+  live: 'Go live',
+  stale: (age) => `No update for ${age} s. The values are old; the connection is tried again.`,
+  skew: (s) => `The clock of this computer and that of the server differ by ${s} s`,
+  now: 'now',
+  peak: (x) => `peak ${x}`,
+  range: (a, b) => `${a} to ${b}`,
+};
+
+const svg = (name, attributes, ...children) => {
+  const e = document.createElementNS(document.querySelector('svg').namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) {
+    e.setAttribute(key, value);
+  }
+  e.append(...children);
+  return e;
+};
+const grouped = (n) => {
+  const text = String(n).replace('-', '\u2212');
+  const [whole, rest] = text.split(/(?=[.e])/);
+  return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (rest ?? '');
+};
+const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) : grouped(x.toFixed(1)));
+const figures = (x) => (Math.abs(x) >= 100 || Number.isInteger(x) ? grouped(Math.round(x)) : grouped(Number(x.toPrecision(3))));
+const age = (s) => (s < 1 ? words.now : s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`);
+const put = (e, text) => {
+  if (e.textContent !== text) {
+    e.textContent = text;
+  }
+};
+const points = 60;
+
+// difference returns the exact difference of two numbers, which are texts from 2^53 on.
+const whole = (x) => /^-?\d+$/.test(x);
+function difference(now, base) {
+  const [a, b] = [String(now), String(base)];
+  return whole(a) && whole(b) ? String(BigInt(a) - BigInt(b)) : String(Number((Number(a) - Number(b)).toPrecision(12)));
+}
+const signed = (change) => (change === '0' || change.startsWith('-') ? grouped(change) : `+${grouped(change)}`);
+
+// sparkline draws values with the time between them. Counters start at zero, gauges
+// span their range, but at least a tenth of the value, so that noise stays flat.
+function sparkline(e, values, fromZero) {
+  const high = Math.max(...values);
+  let low = fromZero ? 0 : Math.min(...values);
+  const span = Math.max(high - low, fromZero ? 1e-9 : Math.abs(high) * 0.1, 1e-9);
+  low = fromZero ? 0 : (high + low) / 2 - span / 2;
+  const at = (v, i) => `${(96 - (values.length - 1 - i) * (96 / (points - 1))).toFixed(1)},${(18.5 - ((v - low) / span) * 17).toFixed(1)}`;
+  const line = values.map(at).join(' ');
+  const old = e.querySelector('polyline');
+  if (old) {
+    old.setAttribute('points', line);
+  } else {
+    e.replaceChildren(svg('svg', { class: 's', viewBox: '0 0 96 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('polyline', { class: 'ln', points: line })));
+  }
+}
+
+// Line is the past of a value in steps of one length; the last one grows. It begins
+// with the points that the server has put into the element, as values and counts.
+class Line {
+  constructor(e) {
+    this.past = (e?.dataset.points ?? '').split(' ').filter(Boolean).flatMap((run) => {
+      const [value, count] = run.split('*');
+      return Array(Number(count ?? 1)).fill(Number(value));
+    });
+    this.step = Number(e?.dataset.step ?? 1000);
+    this.elapsed = 0;
+    this.sum = 0;
+  }
+
+  add(value, ms, last) {
+    this.elapsed += ms;
+    this.sum += value * ms;
+    this.now = last ? value : this.sum / this.elapsed;
+    if (this.elapsed + ms / 2 >= this.step) {
+      this.past.push(this.now);
+      this.past.splice(0, this.past.length - points);
+      this.elapsed = 0;
+      this.sum = 0;
+    }
+  }
+
+  draw(e, fromZero, range) {
+    const list = this.elapsed > 0 ? [...this.past, this.now].slice(-points) : this.past;
+    const flat = list.every((x) => x === list[0]);
+    // A flat line looks the same a step later.
+    if (list.length < 2 || flat && fromZero && list[0] === 0 && !e.firstChild || flat && this.drawn === list.length && list.length === points) {
+      return;
+    }
+    this.drawn = flat ? list.length : 0;
+    sparkline(e, list, fromZero);
+    if (range) {
+      put(range, fromZero ? words.peak(perSecond(Math.max(...list))) : flat ? '' : words.range(figures(Math.min(...list)), figures(Math.max(...list))));
+    }
+  }
+}
+
+class Live {
+  constructor(main) {
+    this.main = main;
+    this.button = document.getElementById('pause');
+    this.bar = document.getElementById('connection');
+    this.series = new Map(); // by name: kind, value, rate, line
+    this.sums = new Map(); // lines by the prefix of the names
+    this.names = new Map(); // by id
+    this.bases = new Map(); // by name: the value at the zero point
+    this.source = null;
+    this.paused = parameter('pause') !== '';
+    this.last = 0;
+    this.time = 0; // of the server, in milliseconds
+    this.button.hidden = false;
+    this.button.addEventListener('click', () => {
+      parameter('pause', this.paused ? '' : '1');
+      this.pause(!this.paused);
+    });
+    document.addEventListener('visibilitychange', () => this.toggle());
+    document.addEventListener('replaced', () => this.renew());
+    setInterval(() => this.check(), 1000);
+    this.collect();
+    this.pause(this.paused);
+  }
+
+  // renew follows the stats of a view that has replaced another one.
+  renew() {
+    this.collect();
+    const kept = this.cells;
+    for (const name of this.series.keys()) {
+      if (!kept.has(name) && this.sums.size === 0) {
+        this.series.delete(name);
+      }
+    }
+    if (this.paused !== (parameter('pause') !== '')) {
+      this.pause(!this.paused);
+      return;
+    }
+    this.close();
+    this.toggle();
+  }
+
+  // collect finds the places of numbers in the page, by the names of their stats.
+  collect() {
+    this.cells = new Map();
+    const key = document.getElementById('since') ? parameter('zero') : '';
+    const held = key && sessionStorage.getItem('zero') ? JSON.parse(sessionStorage.getItem('zero')) : {};
+    if (key !== this.zero) {
+      this.bases.clear();
+      this.zero = key;
+    }
+    for (const what of ['stat', 'rate', 'spark', 'range', 'delta', 'changed']) {
+      for (const e of all(`[data-${what}]`, this.main)) {
+        const name = e.dataset[what];
+        if (!this.cells.has(name)) {
+          this.cells.set(name, { stat: [], rate: [], spark: [], range: [], delta: [], changed: [] });
+        }
+        this.cells.get(name)[what].push(e);
+      }
+    }
+    for (const [name, cells] of this.cells) {
+      if (cells.delta.length > 0 && !this.bases.has(name)) {
+        const base = (held.zero === key ? held.values?.[name] : undefined) ?? cells.delta[0].dataset.base ?? (key ? undefined : this.exact(name));
+        if (base !== undefined) {
+          this.bases.set(name, base);
+        }
+      }
+      const s = this.series.get(name);
+      if (s && s.kind !== 'text') {
+        this.change(cells, name, s.value);
+      } else if (cells.delta.length > 0) {
+        this.change(cells, name, this.exact(name));
+      }
+    }
+  }
+
+  // exact returns the value of a stat that the page shows, as text.
+  exact(name) {
+    return String(this.series.get(name)?.value ?? this.cells.get(name)?.stat[0]?.closest('[data-value]')?.dataset.value ?? '0');
+  }
+
+  change(cells, name, value) {
+    const base = this.bases.get(name);
+    for (const e of cells.delta) {
+      if (base !== undefined) {
+        const change = difference(value, base);
+        put(e, signed(change));
+        e.classList.toggle('quiet', change === '0');
+        e.closest('[data-value]')?.setAttribute('data-value', change);
+      }
+    }
+  }
+
+  pause(paused) {
+    this.paused = paused;
+    this.button.textContent = paused ? words.live : words.pause;
+    this.button.setAttribute('aria-pressed', String(paused));
+    this.toggle();
+  }
+
+  toggle() {
+    if (document.hidden || this.paused) {
+      this.close();
+    } else if (this.source === null) {
+      this.open();
+    }
+  }
+
+  close() {
+    this.source?.close();
+    this.source = null;
+    this.bar.hidden = true;
+  }
+
+  open() {
+    // What changed while nothing was read is not sent again, so begin with all values.
+    this.names.clear();
+    this.last = Date.now();
+    const from = document.querySelector('[data-stream-filter]');
+    if (!from) {
+      return;
+    }
+    this.source = new EventSource(from.dataset.streamFilter);
+    this.source.addEventListener('reset', (event) => this.reset(JSON.parse(event.data)));
+    this.source.addEventListener('delta', (event) => this.delta(JSON.parse(event.data)));
+  }
+
+  heard() {
+    this.last = Date.now();
+    this.bar.hidden = true;
+    this.main.classList.remove('stale');
+  }
+
+  // check says how old the values are once three events are missing. Nothing is sent
+  // while no stat changes, so only a broken connection counts.
+  check() {
+    if (this.source === null || this.source.readyState === EventSource.OPEN) {
+      return;
+    }
+    const old = Math.round((Date.now() - this.last) / 1000);
+    if (old >= 3) {
+      this.bar.hidden = false;
+      this.bar.querySelector('p').textContent = words.stale(old);
+      this.main.classList.add('stale');
+    }
+    if (this.source.readyState === EventSource.CLOSED && old % 5 === 0) {
+      this.source = null;
+      const { last } = this;
+      this.open();
+      this.last = last;
+    }
+  }
+
+  reset(data) {
+    this.heard();
+    if (data.reason === 'counters') {
+      for (const [name, s] of this.series) {
+        if (s.kind === 'counter') {
+          this.bases.set(name, '0');
+        }
+      }
+    }
+    this.skewed(data.t);
+  }
+
+  // skewed warns if the clocks differ: ages and times would be wrong.
+  skewed(t) {
+    const by = Math.round((Date.now() - t) / 1000);
+    let note = document.getElementById('skew');
+    if (Math.abs(by) <= 5) {
+      note?.remove();
+      return;
+    }
+    if (!note) {
+      note = this.bar.cloneNode(true);
+      note.id = 'skew';
+      note.hidden = false;
+      this.bar.after(note);
+    }
+    put(note.querySelector('p'), words.skew(grouped(by)));
+  }
+
+  delta(data) {
+    this.heard();
+    this.time = data.t;
+    for (const [id, kind, name, created] of data.new ?? []) {
+      this.names.set(id, name);
+      if (!this.series.has(name)) {
+        this.series.set(name, { kind, value: 0, line: new Line(this.cells.get(name)?.spark[0]), seq: 0, created });
+      }
+    }
+    for (const id of data.gone ?? []) {
+      this.gone(this.names.get(id));
+      this.names.delete(id);
+    }
+    for (const [id, value, rate, quantiles] of data.rows ?? []) {
+      const s = this.series.get(this.names.get(id));
+      if (s) {
+        const moved = s.seq !== 0 || data.interval_ms > 0 ? String(value) !== String(s.value) : false;
+        const gap = moved && s.at ? data.t - s.at : s.gap;
+        Object.assign(s, { value, rate: data.interval_ms > 0 ? rate : s.rate, quantiles, seq: data.seq, at: moved ? data.t : s.at, gap });
+      }
+    }
+    if (data.more) {
+      return;
+    }
+    for (const s of this.series.values()) {
+      if (data.interval_ms === 0) {
+        continue; // rates follow
+      }
+      // Histograms change with flushes, so one that is still is noticed after two.
+      if (s.seq !== data.seq && (s.kind !== 'histogram' || data.t - (s.at ?? data.t) > 2.5 * (s.gap ?? 5000))) {
+        s.rate = 0;
+      }
+      if (s.kind !== 'text') {
+        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate, data.interval_ms, s.kind === 'gauge');
+      }
+    }
+    this.paint(data.seq, data.interval_ms);
+  }
+
+  // gone strikes a stat out that has ended. The next look at the list leaves it out.
+  gone(name) {
+    for (const e of this.cells.get(name)?.stat ?? []) {
+      e.closest('tr')?.classList.add('gone');
+    }
+    this.series.delete(name);
+  }
+
+  paint(seq, ms) {
+    for (const [name, s] of this.series) {
+      const cells = this.cells.get(name);
+      if (cells) {
+        this.paintOne(name, s, cells, s.seq === seq);
+      }
+    }
+    this.paintSums(ms);
+  }
+
+  paintOne(name, s, cells, moved) {
+    if (moved) {
+      for (const e of cells.stat) {
+        const text = s.kind === 'text' ? s.value : e.dataset.unit === 'MiB' ? (s.value / 2 ** 20).toFixed(1) : grouped(s.value);
+        if (e.textContent !== text) {
+          e.textContent = text;
+          e.classList.remove('quiet');
+          e.closest('[data-value]')?.setAttribute('data-value', s.value);
+        }
+      }
+      if (s.kind !== 'text') {
+        this.change(cells, name, s.value);
+      }
+    }
+    if (s.rate !== undefined && (s.kind === 'counter' || s.kind === 'histogram')) {
+      for (const e of cells.rate) {
+        put(e, perSecond(s.rate));
+      }
+    }
+    if (s.kind !== 'histogram' && s.kind !== 'text') {
+      cells.spark.forEach((e, i) => s.line.draw(e, s.kind === 'counter', cells.range[i]));
+    }
+    for (const e of cells.changed) {
+      if (s.at) {
+        e.dataset.at = s.at;
+      }
+      if (e.dataset.at) {
+        put(e, age((this.time - e.dataset.at) / 1000));
+      }
+    }
+  }
+
+  // paintSums shows the sums over all stats whose names begin alike: the value, the
+  // rate, a line.
+  paintSums(ms) {
+    for (const e of all('[data-sum]', this.main)) {
+      const list = [...this.series].filter(([name]) => name.startsWith(e.dataset.sum)).map(([, s]) => s);
+      if (list.length === 0) {
+        continue;
+      }
+      e.textContent = grouped(list.reduce((sum, s) => sum + Number(s.value), 0));
+      const rate = list.reduce((sum, s) => sum + (s.rate ?? 0), 0);
+      const box = e.closest('div');
+      box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
+      const spark = box.querySelector('.spark');
+      const line = this.sums.get(e.dataset.sum) ?? new Line(spark);
+      this.sums.set(e.dataset.sum, line);
+      if (ms > 0) {
+        line.add(rate, ms, false);
+      }
+      line.draw(spark, true);
+    }
+  }
+}
+
+// shown is what moves in the page.
+export const shown = document.querySelector('[data-stream-filter]') ? new Live(document.getElementById('main')) : null;
+document.documentElement.dataset.live = 'yes';

@@ -1,0 +1,122 @@
+// The stats page: the order of its rows, and the zero point.
+const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
+const { all, say, page, parameter, replace, navigate } = await module('admin.js');
+const { shown } = await module('live.js');
+
+const words = {
+  more: (n) => `${n} new ${n === 1 ? 'match' : 'matches'}`,
+  order: 'The order has changed',
+  show: 'Show',
+  sort: 'Re-sort now',
+  zero: 'Zero point set',
+};
+
+const put = (e, text) => {
+  if (e.textContent !== text) {
+    e.textContent = text;
+  }
+};
+
+// setZero makes changes count from the shown values.
+function setZero(button) {
+  const zero = String(shown.time || button.dataset.now);
+  const values = {};
+  for (const [name, cells] of shown.cells) {
+    if (cells.delta.length > 0) {
+      values[name] = shown.exact(name);
+      shown.bases.set(name, values[name]);
+      shown.change(cells, name, values[name]);
+    }
+  }
+  shown.zero = zero;
+  sessionStorage.setItem('zero', JSON.stringify({ zero, values }));
+  say(words.zero);
+  parameter('zero', zero);
+  navigate(location.href, ['results', 'controls']);
+}
+
+// Order keeps the rows of the stats page in order. They do not move while the pointer
+// or the focus is among them, or shortly after something was typed.
+class Order {
+  constructor() {
+    this.typed = 0;
+    document.addEventListener('input', () => { this.typed = performance.now(); });
+    document.addEventListener('click', (event) => {
+      if (event.target.closest('#fresh button')) {
+        replace(['results'], location.href);
+      }
+    });
+    document.addEventListener('replaced', () => this.later(0));
+    this.later(0);
+  }
+
+  // later looks again so that the server spends 1 % of its time on it at most.
+  later(took) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.look(), Math.max(2000, took * 100));
+  }
+
+  frozen() {
+    const table = document.getElementById('stats');
+    return table?.matches(':hover') || table?.contains(document.activeElement) || performance.now() - this.typed < 5000;
+  }
+
+  async look() {
+    const start = performance.now();
+    const { href } = location;
+    if (!document.hidden && !shown.paused) {
+      try {
+        this.compare((await page(href))?.getElementById('results'), href);
+      } catch { /* the next time */ }
+    }
+    this.later(performance.now() - start);
+  }
+
+  compare(fresh, href) {
+    const bar = document.getElementById('fresh');
+    if (!fresh || !bar || location.href !== href) {
+      return;
+    }
+    const names = (from) => all('tbody .pin', from).map((e) => e.dataset.k).join('\n');
+    const now = document.getElementById('results');
+    const more = fresh.dataset.total - now.dataset.total;
+    bar.hidden = names(fresh) === names(now) && more <= 0;
+    if (bar.hidden) {
+      return;
+    }
+    if (more > 0 || this.frozen()) {
+      put(bar.querySelector('p'), more > 0 ? words.more(more) : words.order);
+      put(bar.querySelector('button'), more > 0 ? words.show : words.sort);
+      return;
+    }
+    bar.hidden = true;
+    const rows = new Map(all('tbody tr:has(.pin)', now).map((row) => [`${row.classList.contains('pinned')} ${row.querySelector('.pin').dataset.k}`, row]));
+    const sorted = all('tbody tr', fresh).map((row) => {
+      const old = row.querySelector('.pin') && rows.get(`${row.classList.contains('pinned')} ${row.querySelector('.pin').dataset.k}`);
+      if (!old || old.classList.contains('gone')) {
+        return document.importNode(row, true);
+      }
+      old.firstElementChild.replaceWith(document.importNode(row.firstElementChild, true)); // what it shares with the row above
+      return old;
+    });
+    now.querySelector('tbody').replaceChildren(...sorted);
+    const from = fresh.querySelector('[data-stream-filter]');
+    const to = now.querySelector('[data-stream-filter]');
+    if (from && to) {
+      to.dataset.streamFilter = from.dataset.streamFilter;
+    }
+    shown.renew();
+  }
+}
+
+if (shown !== null) {
+  new Order();
+  document.addEventListener('click', (event) => {
+    const button = event.target.closest('#zero');
+    if (button && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      setZero(button);
+    }
+  }, true);
+}
+document.documentElement.dataset.order = 'yes';

@@ -1,0 +1,218 @@
+package browser
+
+import (
+	"fmt"
+	"math/big"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+)
+
+// lines sends StatsD lines.
+func lines(t *testing.T, d *daemon.Daemon, format string, a ...any) {
+	t.Helper()
+	c, err := net.Dial("tcp", d.Address("tcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, format+"\n", a...)
+}
+
+// cell is the place of a number in the table of stats.
+func cell(what, name string) string {
+	return `document.querySelector('#stats tr:not(.pinned) [data-` + what + `="` + name + `"]')`
+}
+
+// names are the names in the table of stats, as shown.
+const names = `[...document.querySelectorAll('#stats tbody tr:not(.pinned) .pinbox a:not(.pin)')].map((a) => a.textContent).join(' ')`
+
+// TestZeroPoint sets a zero point and expects exact changes, beyond 2^53, over another
+// order, a reload and a reset of the counters; pins, hidden columns and pausing.
+func TestZeroPoint(t *testing.T) {
+	d := start(t)
+	lines(t, d, "z.a:9007199254740990|c\nz.a:3|c\nz.b:5|c\nz.g:7|g\nz.h:3|ms")
+	d.Wait("z.h", func(s daemon.Stats) bool { return strings.Contains(s["z.h"], "P0") })
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?filter=^z[.]")
+	p.until("document.documentElement.dataset.order && " + cell("delta", "z.a") + "?.textContent === '0'")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
+	lines(t, d, "z.a:2|c")
+	p.until(cell("delta", "z.a") + ".textContent === '+2'")
+	p.key("z")
+	p.until("document.querySelector('#since') && new URLSearchParams(location.search).get('zero')")
+	lines(t, d, "z.a:9007199254740990|c\nz.a:5|c\nz.b:1|c\nz.g:-4|g\nz.g:-9|g")
+	want := new(big.Int).SetUint64(9007199254740995)
+	p.until(cell("delta", "z.a") + ".textContent === '+9,007,199,254,740,995' && " + cell("delta", "z.b") + ".textContent === '+1' && " + cell("delta", "z.g") + ".textContent === '\u221213'")
+	exact := `.closest('td').dataset.value`
+	if got := eval[string](p, cell("delta", "z.a")+exact); got != want.String() {
+		t.Errorf("the exact change is %s, want %s", got, want)
+	}
+	if got := eval[string](p, cell("stat", "z.a")+exact); got != "18014398509481990" {
+		t.Errorf("the exact value is %s", got)
+	}
+	d.Wait("a flush", func(s daemon.Stats) bool { return s["z.b"] == "6" })
+	// By change, with the keyboard: the fifth column. The values at the zero point stay.
+	p.key("5")
+	p.until("location.search.includes('sort=delta') && " + names + " === 'z.a z.b z.h z.g'")
+	if !eval[bool](p, "window.same") || eval[string](p, cell("delta", "z.a")+".textContent") != "+9,007,199,254,740,995" {
+		t.Error("the order by change loses the zero point")
+	}
+	p.key("5")
+	p.until(names + " === 'z.g z.h z.b z.a'")
+	p.do(chromedp.Reload())
+	p.until("document.documentElement.dataset.order && " + cell("delta", "z.a") + "?.textContent === '+9,007,199,254,740,995'")
+	d.Post("/reset_counters")
+	lines(t, d, "z.b:2|c")
+	p.until(cell("stat", "z.b") + ".textContent === '2' && " + cell("delta", "z.b") + ".textContent === '+2'")
+	if rates := eval[string](p, `[...document.querySelectorAll('[data-rate]')].map((e) => e.textContent).join(' ')`); strings.ContainsAny(rates, "-\u2212") {
+		t.Errorf("after a reset the rates are %s", rates)
+	}
+	// A pin stays on top whatever the filter; the address has it.
+	p.press(`#stats tr:has([data-stat="z.g"]) .pin`)
+	p.until("document.querySelector('#stats tr.pinned [data-stat=\"z.g\"]')")
+	p.ready(base(d) + "/ui/stats?filter=server.live&pins=z.g%0Aabsent&hide=type.trend")
+	if got := eval[[]string](p, `[...document.querySelectorAll('#stats tr.pinned .pinbox a:not(.pin)')].map((a) => a.textContent)`); !slices.Equal(got, []string{"z.g", "absent"}) {
+		t.Errorf("the pins are %q", got)
+	}
+	if got := eval[string](p, `[...document.querySelectorAll('#stats thead th')].map((e) => e.textContent.trim()).join()`); got != "Name ↑,Value,per second,Change,Changed" {
+		t.Errorf("the columns are %s", got)
+	}
+	p.press("#columns summary")
+	p.press(`[data-k="column-type"]`)
+	p.until("document.querySelector('#stats thead .type') && document.querySelector('#columns').open && location.search.endsWith('hide=trend')")
+	p.key(kb.Escape)
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestOrderIsFrozen sorts by value, both ways, and expects that rows do not move while
+// the focus is among them, but on request.
+func TestOrderIsFrozen(t *testing.T) {
+	d := start(t)
+	lines(t, d, "o.a:3|c\no.b:2|c\no.c:1|c")
+	d.Wait("o.c", func(s daemon.Stats) bool { return s["o.c"] == "1" })
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?filter=^o[.]")
+	p.until("document.documentElement.dataset.order")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
+	for i, want := range []string{"o.a o.b o.c", "o.c o.b o.a", "o.a o.b o.c"} {
+		p.key("3")
+		p.until(names + " === " + quoted(want) + " && document.querySelector('#stats [data-k=\"sort-value\"]').closest('th').ariaSort === " + quoted([]string{"descending", "ascending"}[i%2]))
+	}
+	p.key("j")
+	p.until(`document.activeElement.closest('tr').classList.contains('sel') && location.search.includes('sel=o.a')`)
+	lines(t, d, "o.c:10|c")
+	p.until("!document.querySelector('#fresh').hidden && document.querySelector('#fresh button').textContent === 'Re-sort now'")
+	if got := eval[string](p, names); got != "o.a o.b o.c" {
+		t.Errorf("while the focus is among them the rows are %s", got)
+	}
+	p.press("#fresh button")
+	p.until(names + " === 'o.c o.a o.b' && document.querySelector('tr.sel [data-stat=\"o.a\"]')")
+	// Without focus or pointer they move by themselves, as the same elements.
+	p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur(); document.querySelector('tr:has([data-stat="o.b"])').kept = true`))
+	lines(t, d, "o.b:50|c")
+	p.until(names + ` === 'o.b o.c o.a' && document.querySelector('#stats tbody tr').kept`)
+	lines(t, d, "o.d:1|c\no.e:1|c")
+	p.until("document.querySelector('#fresh p').textContent === '2 new matches'")
+	p.press("#fresh button")
+	p.until(names + " === 'o.b o.c o.a o.d o.e' && window.same")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestStatsAddress goes through views of the stats page by typing and clicking, and
+// expects the same views from the address, and from the history of the browser.
+func TestStatsAddress(t *testing.T) {
+	d := start(t)
+	var text strings.Builder
+	for i := range 230 {
+		fmt.Fprintf(&text, "many.%03d:%d|c\n", i, i)
+	}
+	lines(t, d, "%s", text.String())
+	d.Wait("many.229", func(s daemon.Stats) bool { return s["many.229"] == "229" })
+	p := open(t)
+	p.ready(base(d) + "/ui/stats")
+	p.until("document.documentElement.dataset.order")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
+	const view = `[...document.querySelector('#controls').elements].filter((e) => e.name && e.type !== 'hidden').map((e) => e.name + e.value + e.checked) + document.querySelector('.pager span').textContent + [...document.querySelectorAll('#stats thead th')].map((e) => e.textContent + e.ariaSort) +
+		document.querySelector('tr.sel .pin')?.dataset.k + [...document.querySelectorAll('#stats .pin')].map((e) => e.dataset.k) + document.querySelector('#pause').textContent + location.search`
+	var views []string
+	note := func(condition string) {
+		t.Helper()
+		p.until(condition + " && window.same && !document.querySelector('[aria-busy]')")
+		views = append(views, eval[string](p, view))
+	}
+	note("true")
+	p.key("/")
+	p.until("document.activeElement.name === 'filter'")
+	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''")) // the driver types the key, too
+	p.key("many")
+	p.key(kb.Escape)
+	note("document.querySelector('#validity').textContent.includes('230 of ')")
+	p.press(`#stats [data-k="sort-value"]`)
+	note("document.querySelector('#stats tbody a:not(.pin)').textContent === 'many.229'")
+	p.press(`a[rel="next"]`)
+	note("document.querySelector('.pager').textContent.includes('101 to 200')")
+	p.key("j")
+	p.key("j")
+	p.until("location.search.includes('sel=many.128')")
+	views[len(views)-1] = eval[string](p, view)
+	// The driver would scroll the page, too.
+	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: ' ', bubbles: true}))"))
+	note("document.querySelector('tr.pinned') && location.search.includes('sel=') && document.activeElement.textContent === 'many.128'")
+	p.press(`.chip:has([name="nonzero"])`)
+	note("document.querySelector('#results').dataset.total === '229'")
+	p.press("#pause")
+	p.until("location.search.includes('pause=1')")
+	views[len(views)-1] = eval[string](p, view)
+	for i := len(views) - 2; i >= 0; i-- {
+		p.do(chromedp.Evaluate[chromedp.Void]("history.back()"))
+		p.until(view + " === " + quoted(views[i]))
+	}
+	for i := 1; i < len(views); i++ {
+		p.do(chromedp.Evaluate[chromedp.Void]("history.forward()"))
+		p.until(view + " === " + quoted(views[i]))
+	}
+	if !eval[bool](p, "window.same") {
+		t.Error("the page was loaded again")
+	}
+	// A colleague opens the address.
+	address := eval[string](p, "location.href")
+	other := open(t)
+	other.ready(address)
+	other.until(view + " === " + quoted(views[len(views)-1]))
+	// Copy gives the bytes of the TSV, and the shown request the same.
+	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
+	p.press(`#results [data-copy]`)
+	p.until("window.copied")
+	p.press(`#results .req summary`)
+	command := eval[string](p, "document.querySelector('#results .req code').textContent")
+	path, ok := strings.CutPrefix(strings.TrimSuffix(command, "'"), "curl -s '"+base(d))
+	if !ok {
+		t.Fatalf("the request is %s", command)
+	}
+	tsv := d.Get(path)
+	if got := eval[string](p, "window.copied"); got != tsv {
+		t.Errorf("copied:\n%.300s\nthe request gives:\n%.300s", got, tsv)
+	}
+	shown := eval[string](p, `[...document.querySelectorAll('#stats tbody tr')].map((row) => [row.querySelector('a:not(.pin)').textContent, row.querySelector('[data-stat]').closest('td').dataset.value].join('\t')).join('\n')`)
+	var exported []string
+	for _, line := range strings.Split(strings.TrimSpace(tsv), "\n")[1:] {
+		cells := strings.Split(line, "\t")
+		exported = append(exported, cells[0]+"\t"+cells[2])
+	}
+	if got := strings.Join(exported, "\n"); got != shown {
+		t.Errorf("exported:\n%.300s\nshown:\n%.300s", got, shown)
+	}
+	for _, tab := range []*tab{p, other} {
+		tab.do(chromedp.Navigate("about:blank"))
+		tab.clean(d.Admin)
+	}
+}
