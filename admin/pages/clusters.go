@@ -306,7 +306,7 @@ func (v *view) breakers(c *clusterRow, active float64) {
 	v.Put(h("<span class='sub'>"), grouped(fmt.Sprintf("%.0f", active)), " of ", limitText(limit), h("</span></span>"))
 }
 
-// breakerTable appends the circuit breakers of both priorities. The use is the one of
+// breakerTable appends the circuit breakers of both priorities. The use is the sum of
 // both together, as the stats have no other.
 func (v *view) breakerTable(c *status.Cluster, list *store.View) {
 	v.panel("breakers-head", "Circuit breakers", func() { v.actions("breakers", url("/clusters", "format", "json", "filter", "^"+quoteMeta(c.Name)+"$")) }, func() {

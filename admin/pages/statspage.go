@@ -244,7 +244,7 @@ func (v *view) statsForm(q *statsView, err error, valid func()) {
 	v.Put(h("</select></label></div></form>\n"))
 }
 
-// radio appends one of several values of a parameter.
+// radio appends a button for a value of a parameter.
 func (v *view) radio(name, value, label string, chosen bool) {
 	v.Put(h("<label><input type='radio' name='"), name, h("' value='"), value, h("'"))
 	if chosen {

@@ -94,7 +94,7 @@ window.checks = (() => {
     }
     for (const e of all('svg .f, svg .ln, svg .hollow, svg.icon').filter(seen)) {
       const style = getComputedStyle(e);
-      const stroked = e.matches('.ln, .hollow');
+      const stroked = e.matches('.ln, .hollow') || style.fill === 'none';
       if (Number(style.fillOpacity) === 1) { // the steps of a scale of one hue have a table beside them
         note(e, 'graphic', color(stroked ? style.stroke : style.fill), behind(e.closest('svg').parentElement), 3);
       }
