@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -490,6 +491,42 @@ func TestInheritedSockets(t *testing.T) {
 	write(t, l.dial(0), "a:1|c")
 	write(t, l.dial(1), "a:1|c\n")
 	until(t, "both lines", func() bool { return l.counter("a") == 2 })
+}
+
+// TestInherit has a listener without a predecessor before one with it, and sockets that
+// nothing uses.
+func TestInherit(t *testing.T) {
+	file := func() *os.File {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	s, err := New(Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{
+		{Address: "udp://127.0.0.1:1"}, {Address: "tcp://127.0.0.1:2"}, {Address: "tcp://127.0.0.1:3"}, {Address: "tcp://127.0.0.1:3"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, third, unused, extra := file(), file(), file(), file()
+	n := s.Inherit([]ListenerSockets{
+		{Address: "tcp://127.0.0.1:2"}, {Address: "tcp://127.0.0.1:2", Files: []*os.File{second}}, {Address: "udp://127.0.0.1:9", Files: []*os.File{unused}},
+		{Address: "tcp://127.0.0.1:3", Files: []*os.File{third}}, {Address: "tcp://127.0.0.1:2", Files: []*os.File{extra}},
+	})
+	var got []*os.File
+	for _, l := range s.cfg.Listeners {
+		got = append(got, append([]*os.File{nil}, l.Sockets...)[len(l.Sockets)])
+	}
+	if want := []*os.File{nil, second, third, nil}; n != 2 || !slices.Equal(got, want) {
+		t.Errorf("%d listeners got %v, want %v", n, got, want)
+	}
+	for f, open := range map[*os.File]bool{second: true, third: true, unused: false, extra: false} {
+		if _, err := f.Stat(); (err == nil) != open {
+			t.Errorf("stat of a socket: %v, want it open: %v", err, open)
+		}
+	}
 }
 
 func TestBadAddresses(t *testing.T) {
