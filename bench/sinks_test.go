@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -166,19 +164,24 @@ func held(b *testing.B, n int) {
 	keepAlive(heads, dst)
 }
 
+// forgetfulEnv turns the test binary into the other process of [forgetful].
 const forgetfulEnv = "BENCH_FORGETFUL_RECEIVER"
 
-// TestForgetfulReceiver is the other process of [forgetful]. It ends with its input.
-func TestForgetfulReceiver(t *testing.T) {
-	if os.Getenv(forgetfulEnv) == "" {
-		t.Skip("runs in benchmarks")
+// receive reads what it is sent and forgets it, until its input ends. It prints its
+// addresses.
+func receive() error {
+	packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return err
 	}
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
-	must(t, packets.(*net.UDPConn).SetReadBuffer(4<<20))
-	go forget(packets.(*net.UDPConn))
+	if err := packets.SetReadBuffer(4 << 20); err != nil {
+		return err
+	}
+	go forget(packets)
 	streams, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	if err != nil {
+		return err
+	}
 	go func() {
 		for {
 			if c, err := streams.Accept(); err == nil {
@@ -187,16 +190,19 @@ func TestForgetfulReceiver(t *testing.T) {
 		}
 	}()
 	requests, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	if err != nil {
+		return err
+	}
 	go func() {
-		t.Error(http.Serve(requests, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(os.Stderr, http.Serve(requests, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", "1000000")
 			w.WriteHeader(http.StatusNoContent)
 		})))
 	}()
-	fmt.Println("\nreceiver", packets.LocalAddr(), streams.Addr(), requests.Addr())
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	fmt.Println(packets.LocalAddr(), streams.Addr(), requests.Addr())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // forget reads until an error.
@@ -212,10 +218,11 @@ func forget(r io.Reader) {
 // forgetful starts a process that reads what it is sent and forgets it, and returns its
 // addresses by network.
 func forgetful(b *testing.B) map[string]string {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestForgetfulReceiver$", "-test.v")
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), forgetfulEnv+"=1")
 	in, err := cmd.StdinPipe()
 	must(b, err)
+	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	must(b, err)
 	must(b, cmd.Start())
@@ -223,12 +230,9 @@ func forgetful(b *testing.B) map[string]string {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if f := strings.Fields(lines.Text()); len(f) == 4 && f[0] == "receiver" {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return map[string]string{"udp": f[1], "tcp": f[2], "http": f[3]}
-		}
+	var udp, tcp, requests string
+	if _, err := fmt.Fscan(out, &udp, &tcp, &requests); err != nil {
+		b.Fatal("the receiver did not start: ", err)
 	}
-	b.Fatal("the receiver did not start")
-	return nil
+	return map[string]string{"udp": udp, "tcp": tcp, "http": requests}
 }
