@@ -100,14 +100,12 @@ func BenchmarkSinks(b *testing.B) {
 				encode.Stop()
 				send.Stop()
 				round := func(every, from int) {
-					b.StopTimer()
 					snap := change(every, from, totals)
 					defer snap.Close()
 					if left := sink.Hold(b.Context()); len(left) > 0 {
 						b.Fatalf("%d packets are left", len(left))
 					}
 					runtime.GC()
-					b.StartTimer()
 					encode.Start()
 					must(b, sink.Flush(snap))
 					encode.Stop()

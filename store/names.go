@@ -31,9 +31,6 @@ type nameKey struct {
 // String returns the name as configured or received.
 func (n *Name) String() string { return n.key.text }
 
-// ID returns a small number that no other name has as long as stats have this one.
-func (n *Name) ID() uint32 { return n.num }
-
 // Network reports whether the name is from network input.
 func (n *Name) Network() bool { return n.key.network }
 

@@ -70,33 +70,23 @@ func resource(attributes []tags.Tag) (dst []byte) {
 	return dst
 }
 
-// metric is what the points of a family have in common.
-type metric struct {
-	name []byte
-	head []byte // encoded: name, description and unit
-}
-
-func (m *metric) set(name []byte, d store.Description) {
-	m.name = append(m.name[:0], name...)
-	m.head = protobuf.AppendBytes(m.head[:0], 1, name)
-	if d.Help != "" {
-		m.head = protobuf.AppendBytes(m.head, 2, d.Help)
-	}
-	if d.Unit != "" {
-		m.head = protobuf.AppendBytes(m.head, 3, d.Unit)
-	}
-}
-
 // open makes a metric of a type the open one.
-func (b *batch) open(family *store.Name, m *metric, field int) {
-	if b.field == field && string(b.name) == string(m.name) {
+func (b *batch) open(family *store.Name, name []byte, d store.Description, field int) {
+	if b.field == field && string(b.name) == string(name) {
 		b.family = family
 		return
 	}
 	b.close()
-	b.family, b.name, b.field = family, append(b.name[:0], m.name...), field
+	b.family, b.name, b.field = family, append(b.name[:0], name...), field
 	b.metrics, b.start = protobuf.Open(b.metrics, 2)
-	b.metrics, b.data = protobuf.Open(append(b.metrics, m.head...), field)
+	b.metrics = protobuf.AppendBytes(b.metrics, 1, name)
+	if d.Help != "" {
+		b.metrics = protobuf.AppendBytes(b.metrics, 2, d.Help)
+	}
+	if d.Unit != "" {
+		b.metrics = protobuf.AppendBytes(b.metrics, 3, d.Unit)
+	}
+	b.metrics, b.data = protobuf.Open(b.metrics, field)
 }
 
 // close completes the open metric.

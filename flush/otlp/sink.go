@@ -91,11 +91,8 @@ type Sink struct {
 	batch batch
 	began int64 // of the interval, Unix time in milliseconds
 	name  []byte
-	other metric       // of a stat without family
 	own   [10][][]byte // the tags of the sink as attributes, by their field
 	key   []byte
-
-	families sinkqueue.Families[metric]
 }
 
 // The fields of the attributes of points.
@@ -163,7 +160,6 @@ func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
 
 // Flush queues the points of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
-	s.families.Forget()
 	if s.cfg.Delta {
 		s.deltas(snap)
 	} else {
@@ -190,8 +186,7 @@ func (s *Sink) deltas(snap *store.Snapshot) {
 	})
 	for key, n := range owed {
 		name, attrs, _ := bytes.Cut([]byte(key), []byte{0})
-		s.other.set(name, store.Description{})
-		s.batch.open(nil, &s.other, fieldSum)
+		s.batch.open(nil, name, store.Description{}, fieldSum)
 		s.batch.begin()
 		s.batch.metrics = append(s.batch.metrics, attrs...)
 		s.batch.whole(s.began, at, n)
@@ -280,7 +275,7 @@ func (s *Sink) begin(c *store.Cursor, field, attributes int) bool {
 	b.begin()
 	labels, plain := c.Labels(), c.Plain()
 	for i, l := range labels {
-		if i > 0 && slices.ContainsFunc(labels[:i], func(x store.Label) bool { return x.Name == l.Name }) {
+		if slices.ContainsFunc(labels[:i], func(x store.Label) bool { return x.Name == l.Name }) {
 			continue
 		}
 		if !plain {
@@ -300,25 +295,12 @@ func (s *Sink) begin(c *store.Cursor, field, attributes int) bool {
 // open makes the metric of the stat under c the open one. It returns false if nothing is
 // left of its name.
 func (s *Sink) open(c *store.Cursor, family *store.Name, field int) bool {
-	m, known := &s.other, false
-	if family != nil {
-		m, known = s.families.Of(family, c.Kind())
-	}
-	if !known {
-		s.describe(c, m)
-	}
-	if len(m.name) == 0 {
+	s.name = s.cfg.AppendName(s.name[:0], c)
+	if len(s.name) == 0 {
 		s.queue.Skipped()
 		return false
 	}
-	s.batch.open(family, m, field)
-	return true
-}
-
-// describe sets m to the metric of the stat under c. Its name is empty if nothing is left
-// of it.
-func (s *Sink) describe(c *store.Cursor, m *metric) {
-	s.name = protobuf.Text(s.cfg.AppendName(s.name[:0], c))
+	s.name = protobuf.Text(s.name)
 	for i, b := range s.name {
 		if b == 0 { // separates the name in keys
 			s.name[i] = '_'
@@ -328,7 +310,8 @@ func (s *Sink) describe(c *store.Cursor, m *metric) {
 	if d.Unit == "" && c.Kind() == store.KindHistogram {
 		d.Unit = units[c.Histogram().Layout().Unit()]
 	}
-	m.set(s.name, d)
+	s.batch.open(family, s.name, d, field)
+	return true
 }
 
 // full queues the batch if it is complete.

@@ -328,10 +328,10 @@ func parseSample(msg []byte) (s sample, err error) {
 // kindType returns the type of a stat in metadata.
 func kindType(k store.Kind, d store.Description) uint64 {
 	switch {
-	case k == store.KindHistogram:
-		return typeHistogram
 	case k == store.KindCounter || d.Counter:
 		return typeCounter
+	case k == store.KindHistogram:
+		return typeHistogram
 	}
 	return typeGauge
 }

@@ -161,7 +161,6 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	if s.again.Swap(false) {
 		s.walk.Again()
 	}
-	s.names.families.Forget()
 	s.walk.Flush(snap, visitor{s})
 	for i := range s.batches {
 		s.queueBatch(i)
@@ -206,8 +205,9 @@ func (s *Sink) scalar(c *store.Cursor, k store.Kind, out sample) {
 	if !s.read(c, k) {
 		return
 	}
+	d := s.cfg.Store.DescriptionOf(c)
 	lane := s.names.lane(len(s.batches))
-	s.batches[lane].add(s.names.all("", ""), s.names.meta, out)
+	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, out)
 	s.full(lane)
 }
 
@@ -247,7 +247,8 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 	if !s.read(c, store.KindHistogram) {
 		return
 	}
-	m := s.names.meta
+	d := s.cfg.Store.DescriptionOf(c)
+	m := metadata{typeHistogram, d.Help, d.Unit}
 	var start int64
 	if st != nil {
 		start = totals.Start(c, at)
