@@ -6,6 +6,9 @@ FUZZTIME ?= 30s
 SOAKTIME ?= 10m
 COUNT    ?= 6
 PREEMPTIONS ?= 2
+MUTANTS  ?= 20
+SEED     ?= 1
+PACKAGES ?= ./...
 # grpcnotrace leaves the trace pages of gRPC out; they keep a quarter of the binary alive.
 TAGS     ?= grpcnotrace
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -33,7 +36,7 @@ lint: ## gofmt, go vet, staticcheck
 
 unit: ## unit tests, golden files, house rules
 	@./scripts/gotest ./...
-	@for module in bench/peers bridge/*; do (cd $$module && ../../scripts/gotest ./...) || exit 1; done
+	@for module in bench/peers bridge/* tools/mutants; do (cd $$module && ../../scripts/gotest ./...) || exit 1; done
 
 race: ## the same under the race detector
 	$(GO) test -race -short ./...
@@ -48,6 +51,9 @@ schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS pre
 
 seeded: ## check that the exploration and the matrix find seeded faults
 	@./scripts/seeded
+
+mutants: ## change MUTANTS random places of PACKAGES, one at a time, and report what no test notices
+	@cd tools/mutants && $(GO) run . -root ../.. -n $(MUTANTS) -seed $(SEED) $(PACKAGES)
 
 e2e: ## the real binary against programs that we did not write
 	@./scripts/e2e
@@ -85,4 +91,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race portable schedules seeded e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable schedules seeded mutants e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers

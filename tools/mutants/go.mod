@@ -1,0 +1,3 @@
+module github.com/statsd-admin/statsd-admin/tools/mutants
+
+go 1.26.4

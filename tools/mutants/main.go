@@ -1,0 +1,177 @@
+// Command mutants changes the code in single places, chosen at random, and reports
+// the changes that no test notices.
+//
+//	go run . -root ../.. -n 20 -seed 7 ./upstream/... ./bootstrap
+//
+// A change drops a defer, a call, an assignment or an early return, negates a
+// condition, adds one to a constant, or swaps break and continue, < and <=, && and ||,
+// ++ and --, or results and zero values. Changes that do not compile are not counted.
+//
+// Each is compiled with -overlay, so the source tree stays as it is, and judged by the
+// short tests of its package, then by the tests of two packages that import it. A change
+// is also noticed when tests end neither way in five times their usual time. A
+// survivor is a promise without a test, code without a purpose, or a change that
+// nothing can observe.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const modulePath = "github.com/statsd-admin/statsd-admin"
+
+func main() {
+	root := flag.String("root", "../..", "`directory` of the repository")
+	n := flag.Int("n", 20, "`number` of changes that compile")
+	seed := flag.Uint64("seed", 1, "`seed` of the sample")
+	parallel := flag.Int("parallel", 1, "`number` of changes to try at once")
+	slack := flag.Duration("slack", 40*time.Second, "`time` that tests get beyond five times their usual time")
+	limit := flag.Duration("limit", 0, "start no change after this `time`; default: no limit")
+	at := flag.String("at", "", "try only the changes at these `places`: path:line or path:line:column, separated by commas")
+	flag.Parse()
+	if err := run(*root, flag.Args(), *at, *n, *seed, *parallel, *slack, *limit); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root string, patterns []string, at string, n int, seed uint64, parallel int, slack, limit time.Duration) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if limit > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	r := &runner{root: root, dir: dir, slack: slack, out: os.Stdout,
+		pkgs: map[string]*goPackage{}, baseline: map[string]time.Duration{}, nearest: map[string][]string{}}
+	module, err := r.list([]string{"./..."})
+	if err != nil {
+		return err
+	}
+	for _, p := range module {
+		r.pkgs[p.ImportPath] = p
+	}
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	chosen, err := r.list(patterns)
+	if err != nil {
+		return err
+	}
+	shipped := r.shipped()
+	chosen = slices.DeleteFunc(chosen, func(p *goPackage) bool { return !shipped[p.ImportPath] })
+	var all []mutant
+	for _, p := range chosen {
+		found, err := r.find(p)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	if at != "" {
+		places := strings.Split(at, ",")
+		all = slices.DeleteFunc(all, func(m mutant) bool {
+			line := fmt.Sprint(m.path, ":", m.line)
+			return !slices.Contains(places, line) && !slices.Contains(places, fmt.Sprint(line, ":", m.col))
+		})
+		n = len(all)
+	}
+	fmt.Printf("%d possible changes in %d packages, seed %d\n", len(all), len(chosen), seed)
+	return r.sample(ctx, draw(all, seed), n, parallel)
+}
+
+// find returns the possible changes of a package.
+func (r *runner) find(p *goPackage) (all []mutant, err error) {
+	for _, name := range p.GoFiles {
+		file := filepath.Join(p.Dir, name)
+		src, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		path, err := filepath.Rel(r.root, file)
+		if err != nil {
+			return nil, err
+		}
+		found, err := find(filepath.ToSlash(path), p.ImportPath, src)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// sample tries changes of drawn until n were judged, and prints a line for each.
+func (r *runner) sample(ctx context.Context, drawn []mutant, n, parallel int) error {
+	var (
+		wg                            sync.WaitGroup
+		mu                            sync.Mutex // guards what follows
+		next                          int
+		running                       int
+		judged, noticed, limits, bent int
+		failed                        error
+	)
+	more := sync.NewCond(&mu)
+	for worker := range parallel {
+		wg.Go(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for {
+				// A running change may turn out not to compile.
+				for judged+running >= n && running > 0 && failed == nil {
+					more.Wait()
+				}
+				if judged+running >= n || next == len(drawn) || failed != nil || ctx.Err() != nil {
+					return
+				}
+				m := drawn[next]
+				next++
+				running++
+				mu.Unlock()
+				v, err := r.try(m, worker)
+				mu.Lock()
+				running--
+				more.Broadcast()
+				switch {
+				case err != nil:
+					failed = err
+				case !v.compiled:
+					bent++
+				case v.noticed:
+					judged++
+					noticed++
+					if v.limit {
+						limits++
+					}
+					fmt.Printf("noticed   %v (%s)\n", m, v.by)
+				default:
+					judged++
+					fmt.Printf("SURVIVED  %v (%s)\n", m, v.by)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Printf("%d of %d noticed (%.0f %%), %d of them by a time limit; %d more did not compile\n",
+		noticed, judged, 100*float64(noticed)/float64(max(1, judged)), limits, bent)
+	return failed
+}

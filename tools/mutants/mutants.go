@@ -1,0 +1,289 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A mutant is one change of a source file.
+type mutant struct {
+	path     string // of the file, below the repository's root
+	pkg      string // import path
+	kind     string
+	line     int
+	col      int
+	from, to int    // offsets of the replaced text
+	old, new string // the text
+}
+
+func (m mutant) String() string {
+	s := fmt.Sprintf("%s:%d:%d %s: %s", m.path, m.line, m.col, m.kind, oneLine(m.old))
+	if m.new != "" {
+		s += " -> " + oneLine(m.new)
+	}
+	return s
+}
+
+// oneLine shortens source text for a report.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 90 {
+		s = s[:90] + "..."
+	}
+	return s
+}
+
+// apply returns the changed file.
+func (m mutant) apply(src []byte) []byte {
+	return slices.Concat(src[:m.from], []byte(m.new), src[m.to:])
+}
+
+// inverse maps operators to their replacements.
+var inverse = map[token.Token]string{
+	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
+	token.LAND: "||", token.LOR: "&&", token.EQL: "!=", token.NEQ: "==",
+}
+
+// finder collects the mutants of one file.
+type finder struct {
+	path, pkg string
+	fset      *token.FileSet
+	src       []byte
+	found     []mutant
+}
+
+// find returns the possible changes of a file. Some of them do not compile.
+func find(path, pkg string, src []byte) ([]mutant, error) {
+	f := &finder{path: path, pkg: pkg, fset: token.NewFileSet(), src: src}
+	file, err := parser.ParseFile(f.fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	if ast.IsGenerated(file) {
+		return nil, nil
+	}
+	var stack []ast.Node
+	ast.Inspect(file, func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		if !f.visit(n, stack) {
+			return false
+		}
+		stack = append(stack, n)
+		return true
+	})
+	return f.found, nil
+}
+
+func (f *finder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+
+func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
+
+func (f *finder) replace(kind string, from, to token.Pos, text string) {
+	at := f.fset.Position(from)
+	i, j := at.Offset, f.offset(to)
+	f.found = append(f.found, mutant{f.path, f.pkg, kind, at.Line, at.Column, i, j, string(f.src[i:j]), text})
+}
+
+func (f *finder) drop(kind string, n ast.Node) { f.replace(kind, n.Pos(), n.End(), "") }
+
+// visit adds the changes at n, whose ancestors are in stack, and reports whether
+// to look inside.
+func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
+	var parent ast.Node
+	if len(stack) > 0 {
+		parent = stack[len(stack)-1]
+	}
+	switch n := n.(type) {
+	case *ast.ImportSpec, *ast.ArrayType:
+		return false
+	case *ast.DeferStmt:
+		f.drop("defer dropped", n)
+	case *ast.ExprStmt:
+		if c, ok := n.X.(*ast.CallExpr); ok && f.text(c.Fun) != "panic" && inList(parent) {
+			f.drop("call dropped", n)
+		}
+	case *ast.AssignStmt:
+		if n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN {
+			text := map[token.Token]string{token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+="}[n.Tok]
+			f.replace("increment", n.TokPos, n.TokPos+2, text)
+		}
+		if n.Tok != token.DEFINE && inList(parent) && !blank(n) {
+			f.drop("assignment dropped", n)
+		}
+	case *ast.IncDecStmt:
+		if loop, ok := parent.(*ast.ForStmt); !ok || loop.Post != n {
+			text := map[token.Token]string{token.INC: "--", token.DEC: "++"}[n.Tok]
+			f.replace("increment", n.TokPos, n.TokPos+2, text)
+		}
+	case *ast.IfStmt:
+		f.negate(n.Cond)
+	case *ast.ForStmt:
+		if n.Cond != nil {
+			f.negate(n.Cond)
+		}
+	case *ast.BranchStmt:
+		switch n.Tok {
+		case token.BREAK:
+			f.replace("continue for break", n.Pos(), n.Pos()+token.Pos(len("break")), "continue")
+		case token.CONTINUE:
+			f.replace("break for continue", n.Pos(), n.Pos()+token.Pos(len("continue")), "break")
+		}
+	case *ast.ReturnStmt:
+		f.returns(n, stack)
+	case *ast.BinaryExpr:
+		f.operator(n, parent)
+	case *ast.BasicLit:
+		if n.Kind == token.INT && !capacity(n, parent) {
+			if v, err := strconv.ParseUint(n.Value, 0, 63); err == nil {
+				f.replace("constant plus one", n.Pos(), n.End(), strconv.FormatUint(v+1, 10))
+			}
+		}
+	}
+	return true
+}
+
+func (f *finder) negate(cond ast.Expr) {
+	f.replace("condition negated", cond.Pos(), cond.End(), "!("+f.text(cond)+")")
+}
+
+// operator adds the change of a comparison or of a logical operator. An if or a
+// for that compares for equality is negated already.
+func (f *finder) operator(n *ast.BinaryExpr, parent ast.Node) {
+	text := inverse[n.Op]
+	kind := "comparison"
+	switch n.Op {
+	case token.LAND, token.LOR:
+		kind = "and for or"
+	case token.EQL, token.NEQ:
+		switch parent.(type) {
+		case *ast.IfStmt, *ast.ForStmt:
+			return
+		}
+		kind = "equality"
+	}
+	if text != "" {
+		f.replace(kind, n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), text)
+	}
+}
+
+// returns adds the changes of a return statement: it is dropped if more
+// statements of the function can follow, and its results become zero.
+func (f *finder) returns(n *ast.ReturnStmt, stack []ast.Node) {
+	if len(stack) >= 2 {
+		if branch, ok := stack[len(stack)-2].(*ast.IfStmt); ok && branch.Else == nil {
+			f.drop("return dropped", n)
+		}
+	}
+	if len(n.Results) == 0 {
+		return
+	}
+	types := f.results(stack)
+	if len(types) != len(n.Results) && len(n.Results) != 1 {
+		return
+	}
+	zero := make([]string, len(types))
+	for i, t := range types {
+		zero[i] = "*new(" + t + ")"
+	}
+	text, plain := "return "+strings.Join(zero, ", "), true
+	for _, r := range n.Results {
+		switch f.text(r) {
+		case "nil", "false", "0", `""`:
+		default:
+			plain = false
+		}
+	}
+	if !plain {
+		f.replace("results zero", n.Pos(), n.End(), text)
+	}
+}
+
+// results returns the types of the results of the innermost function.
+func (f *finder) results(stack []ast.Node) (types []string) {
+	for _, n := range slices.Backward(stack) {
+		var t *ast.FuncType
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			t = n.Type
+		case *ast.FuncLit:
+			t = n.Type
+		default:
+			continue
+		}
+		if t.Results != nil {
+			for _, field := range t.Results.List {
+				for range max(1, len(field.Names)) {
+					types = append(types, f.text(field.Type))
+				}
+			}
+		}
+		return types
+	}
+	return nil
+}
+
+// inList reports whether n has a list of statements.
+func inList(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+		return true
+	}
+	return false
+}
+
+// blank reports whether n assigns to nothing.
+func blank(n *ast.AssignStmt) bool {
+	return !slices.ContainsFunc(n.Lhs, func(e ast.Expr) bool {
+		id, ok := e.(*ast.Ident)
+		return !ok || id.Name != "_"
+	})
+}
+
+// capacity reports whether n only saves allocations.
+func capacity(n *ast.BasicLit, parent ast.Node) bool {
+	c, ok := parent.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	id, ok := c.Fun.(*ast.Ident)
+	return ok && id.Name == "make" && len(c.Args) == 3 && c.Args[2] == n
+}
+
+// draw returns all in a random order in which the kinds take turns, so that a
+// sample has as many changes of the rare kinds as of the frequent ones.
+func draw(all []mutant, seed uint64) []mutant {
+	random := rand.New(rand.NewPCG(seed, 0))
+	kinds := map[string][]mutant{}
+	for _, m := range all {
+		kinds[m.kind] = append(kinds[m.kind], m)
+	}
+	names := make([]string, 0, len(kinds))
+	for name := range kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		list := kinds[name]
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	drawn := make([]mutant, 0, len(all))
+	for len(drawn) < len(all) {
+		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		for _, name := range names {
+			if list := kinds[name]; len(list) > 0 {
+				drawn = append(drawn, list[0])
+				kinds[name] = list[1:]
+			}
+		}
+	}
+	return drawn
+}
