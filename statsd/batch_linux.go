@@ -42,6 +42,8 @@ type batch struct {
 	tryNo func(fd uintptr)
 	n     int
 	errno syscall.Errno
+
+	waited bool // the last read found no datagram at first
 }
 
 // newBatch returns a batch that reads datagrams of up to size bytes from c.
@@ -62,6 +64,9 @@ func newBatch(c packetConn, size int) (*batch, error) {
 	}
 	b.try = func(fd uintptr) bool {
 		b.recv(fd)
+		if b.errno == syscall.EAGAIN {
+			b.waited = true
+		}
 		return b.errno != syscall.EAGAIN
 	}
 	b.tryNo = b.recv
@@ -90,6 +95,7 @@ func (b *batch) recv(fd uintptr) {
 // read waits for datagrams and returns their number, at least one unless there
 // is an error.
 func (b *batch) read() (int, error) {
+	b.waited = false
 	if err := b.conn.Read(b.try); err != nil {
 		return 0, err
 	}

@@ -100,3 +100,15 @@ func TestBatchReadsSeveralWithoutAllocation(t *testing.T) {
 		t.Errorf("%v allocations for 10 datagrams", allocs)
 	}
 }
+
+// TestBatchReportsWaits checks that a read knows whether a datagram was queued.
+func TestBatchReportsWaits(t *testing.T) {
+	b, _, out := openBatch(t, "udp4", "127.0.0.1", 4096)
+	if err := b.conn.Control(func(fd uintptr) { b.try(fd) }); err != nil || !b.waited {
+		t.Errorf("nothing is queued: waited %t, %v", b.waited, err)
+	}
+	write(t, out, "a:1|c")
+	if n, err := b.read(); n != 1 || err != nil || b.waited {
+		t.Errorf("a datagram is queued: read %d, %v, waited %t", n, err, b.waited)
+	}
+}

@@ -20,6 +20,8 @@ type batch struct {
 	size int
 	n    int
 	from netip.AddrPort
+
+	waited bool // always false: whether a read had to wait is unknown
 }
 
 // packetConn is the common part of *net.UDPConn and *net.UnixConn.

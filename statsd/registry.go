@@ -381,6 +381,9 @@ func (r *registry) create(w *wanted) found {
 	if lim := r.exceeded(w, now); lim != noLimit {
 		r.cfg.Store.Own().Counter("server.stats_overflow." + storeKind(w.group).String()).Inc()
 		f := r.overflow(w, lim)
+		if r.limitSilent(lim, now) {
+			return f
+		}
 		f.logs = r.limitMessage(lim, now, "name", strconv.QuoteToASCII(w.name))
 		return f
 	}
@@ -407,10 +410,16 @@ func (r *registry) noteNew(w *wanted, sender string) {
 	r.newest.add(report.NewSeries{Time: r.cfg.Now(), Name: w.name, Kind: w.group.String(), Tags: tagText(w.tags), Sender: sender})
 }
 
+// limitSilent reports whether a message about lim was returned less than a minute ago.
+func (r *registry) limitSilent(lim limit, now time.Time) bool {
+	t := r.limitLogged[lim]
+	return !t.IsZero() && now.Sub(t) < time.Minute
+}
+
 // limitMessage returns a message about a limit, at most one per minute and
 // limit.
 func (r *registry) limitMessage(lim limit, now time.Time, key string, value any) *message {
-	if t := r.limitLogged[lim]; !t.IsZero() && now.Sub(t) < time.Minute {
+	if r.limitSilent(lim, now) {
 		return nil
 	}
 	r.limitLogged[lim] = now

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +18,7 @@ import (
 
 const (
 	streamBuffer  = 64 << 10
-	lineSlack     = 64 << 10  // beyond the longest line, before a stream without line feeds is closed
-	fairShare     = 256 << 10 // bytes that a connection reads before it yields
+	lineSlack     = 64 << 10 // beyond the longest line, before a stream without line feeds is closed
 	crowdedIdle   = 60 * time.Second
 	lengthPrefix  = 4
 	acceptedPause = 5 * time.Millisecond // after an error of accept, such as too many open files
@@ -36,7 +34,6 @@ type stream struct {
 	worker *worker
 	buf    []byte
 	n      int // bytes of buf in use
-	share  int // bytes read since the last yield
 
 	mu    sync.Mutex // orders changes of the read deadline
 	armed bool       // a deadline is set
@@ -203,10 +200,6 @@ func (st *stream) serve() (why string) {
 			st.n += n
 			if why := take(n); why != "" {
 				return why
-			}
-			if st.share += n; st.share >= fairShare {
-				st.share = 0
-				runtime.Gosched()
 			}
 		}
 		if err == nil {

@@ -3,12 +3,20 @@ package statsd
 import (
 	"bytes"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// A worker yields after fairShare bytes of lines, about half a millisecond. A line
+// that is not cached counts as missShare more, which it takes the time of.
+const (
+	fairShare = 64 << 10
+	missShare = 512
 )
 
 // worker parses and applies lines. A datagram socket has one worker, stream
@@ -27,6 +35,8 @@ type worker struct {
 	top     topSketch
 	visits  uint64    // calls of enter; every busyEvery-th is timed
 	entered time.Time // zero if this visit is not timed
+
+	share int // since the last yield; see fairShare
 
 	busy  *busyTime
 	logs  []message    // to log on leave
@@ -56,6 +66,11 @@ func (w *worker) enter() {
 	if asked := w.server.cfg.Tap; asked != nil {
 		tap = asked() // before w is locked, since it can panic
 	}
+	w.lock(tap)
+}
+
+// lock locks w, which passes accepted lines to tap.
+func (w *worker) lock(tap func(Tapped)) {
 	w.mu.Lock()
 	w.tap = tap
 	if w.visits++; w.visits%busyEvery == 0 {
@@ -93,10 +108,23 @@ func (w *worker) leave(l *listener) {
 	}
 }
 
+// yield lets other goroutines run before the next line: requests are not to wait
+// for a flood of lines to end.
+func (w *worker) yield(l *listener) {
+	w.share = 0
+	tap := w.tap
+	w.leave(l)
+	runtime.Gosched()
+	w.lock(tap)
+}
+
 // batch applies the first n datagrams that so read.
 func (w *worker) batch(l *listener, so *socket, n int) {
 	w.enter()
 	defer w.leave(l)
+	if so.batch.waited {
+		w.share = 0 // others could run meanwhile
+	}
 	filtered := len(l.cfg.Allowed) > 0
 	l.metrics.batchSize.Record(uint64(n))
 	for i := range n {
@@ -214,6 +242,9 @@ func (w *worker) refuse(l *listener, r line.Reason, text []byte, from source) {
 
 // take applies one line. It reports false for a blank line.
 func (w *worker) take(l *listener, text []byte, from source) bool {
+	if w.share += len(text); w.share > fairShare {
+		w.yield(l)
+	}
 	r := w.parser.Split(&w.line, text)
 	if r == line.OK {
 		switch kind := w.line.Kind; {
@@ -320,6 +351,7 @@ func (w *worker) metric(from *source) line.Reason {
 		}
 	} else {
 		w.tally.misses++
+		w.share += missShare
 		if r := w.learn(&key, from); r != line.OK {
 			return r
 		}
