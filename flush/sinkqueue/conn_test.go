@@ -107,6 +107,8 @@ func TestCutKeepsLinesAndPairsWhole(t *testing.T) {
 		{"\na:1|c\nb:1|c", 6, 6},
 		{"a:0|g\na:-3|g\nb:1|c", 6, 12},
 		{"a:1|c", 3, 5},
+		{"a:1|c\nb:1|c", 11, 11},
+		{"a:1|c\nb:1|c", 10, 5},
 	} {
 		if got := cut([]byte(tt.data), tt.limit); got != tt.want {
 			t.Errorf("%q cut at %d, want %d", tt.data, got, tt.want)

@@ -3,6 +3,7 @@ package sinkqueue_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,11 +70,16 @@ func TestLimits(t *testing.T) {
 func TestLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &target{err: &sinkqueue.Wait{After: time.Hour, Err: errDown}}
-		q, _, stop := queue(t, r, func(c *sinkqueue.Config) { c.QueueAge = time.Minute })
+		q, metric, stop := queue(t, r, func(c *sinkqueue.Config) { c.QueueAge = time.Minute })
 		q.Add([]byte("a:1\n"), 1)
 		synctest.Wait()
 		if d := q.Delivery(); d.NextRetry.Sub(r.at[0]) != time.Minute {
 			t.Errorf("the next attempt is after %v", d.NextRetry.Sub(r.at[0]))
+		}
+		time.Sleep(20 * time.Second)
+		q.Add([]byte("b:1\n"), 1)
+		if s := metric("queue_age_seconds"); s != 20 {
+			t.Errorf("the oldest packet waits for %d s", s)
 		}
 		stop()
 	})
@@ -85,6 +91,75 @@ func TestIntervalIsNotNegative(t *testing.T) {
 		o := sinkqueue.Options{Store: store.New(store.Options{}), Interval: interval}
 		if err := o.Check("out", "kind"); (err == nil) != ok {
 			t.Errorf("%v: %v", interval, err)
+		}
+	}
+}
+
+// TestAlphabets writes each byte in each alphabet.
+func TestAlphabets(t *testing.T) {
+	letters := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	control := "\x7f"
+	for c := range byte(' ') {
+		control += string(c)
+	}
+	var all []byte
+	for c := range 256 {
+		all = append(all, byte(c))
+	}
+	for _, tt := range []struct {
+		name     string
+		alphabet *sinkqueue.Alphabet
+		keeps    func(c byte) bool
+	}{
+		{"graphite", sinkqueue.GraphiteAlphabet(), func(c byte) bool { return strings.IndexByte(letters+"_-.", c) >= 0 }},
+		{"statsd", sinkqueue.StatsDAlphabet(), func(c byte) bool { return strings.IndexByte(control+":|@#,", c) < 0 }},
+		{"values", sinkqueue.ValueAlphabet(), func(c byte) bool { return strings.IndexByte(control+"|,", c) < 0 }},
+	} {
+		for i, got := range tt.alphabet.Append([]byte("/"), all)[1:] {
+			want := byte('_')
+			if tt.keeps(byte(i)) {
+				want = byte(i)
+			} else if tt.name == "graphite" && i == '/' {
+				want = '-'
+			}
+			if got != want {
+				t.Errorf("%s: %q becomes %q, want %q", tt.name, byte(i), got, want)
+			}
+		}
+	}
+	if got := sinkqueue.ValueAlphabet().Append([]byte("|"), []byte("|")); string(got) != "|_" {
+		t.Errorf("appended %q: only the new text is cleaned", got)
+	}
+}
+
+// TestBatch: lines that fit exactly share a packet; longer ones are sent alone.
+func TestBatch(t *testing.T) {
+	r := &target{}
+	q, _, stop := queue(t, r, nil)
+	b := sinkqueue.Batch{Queue: q, Limit: 12, Head: "#\n"}
+	for _, line := range []string{"123:1\n", "56:1\n", "78:1\n", "1234567890:1\n", "1:1\n"} {
+		b.Add([]byte(line))
+	}
+	b.End()
+	b.End() // nothing is left
+	stop()
+	if got, want := r.text(), "#\n123:1\n|#\n56:1\n78:1\n|#\n1234567890:1\n|#\n1:1\n"; got != want {
+		t.Errorf("packets %q, want %q", got, want)
+	}
+}
+
+func TestDefaultSizes(t *testing.T) {
+	for _, tt := range []struct {
+		network sinkqueue.Network
+		address string
+		bytes   int
+	}{
+		{sinkqueue.UDP, "127.0.0.1:1", 1432}, {sinkqueue.TCP, "127.0.0.1:1", 65536},
+		{sinkqueue.Unixgram, "/a", 8192}, {sinkqueue.Unixstream, "@a", 8192}, {sinkqueue.Unixlines, "/a", 8192},
+		{sinkqueue.UDP, "127.0.0.1", 0}, {sinkqueue.TCP, "/a", 0}, {sinkqueue.Unixgram, "a", 0}, {"sctp", "127.0.0.1:1", 0},
+	} {
+		if n, err := tt.network.CheckAddress(tt.address); n != tt.bytes || (err == nil) != (n > 0) {
+			t.Errorf("%s %q: %d, %v, want %d bytes", tt.network, tt.address, n, err, tt.bytes)
 		}
 	}
 }
