@@ -776,3 +776,25 @@ func TestOverridesAreBounded(t *testing.T) {
 		t.Errorf("%d refusals counted", n)
 	}
 }
+
+// TestDefaultLimits fills the admin layer exactly, with many entries and with a
+// long one.
+func TestDefaultLimits(t *testing.T) {
+	many := make(map[string]string)
+	for i := range 10_000 {
+		many[strconv.Itoa(i)] = "1"
+	}
+	for _, tt := range []struct {
+		fits map[string]string
+		what string
+	}{{many, "entries"}, {map[string]string{"a": strings.Repeat("x", 1<<20-1)}, "bytes"}} {
+		l := mustNew(t, Config{Layers: []Layer{{Name: "admin", Kind: Admin}}})
+		if err := l.Modify(tt.fits); err != nil {
+			t.Errorf("%s: %v", tt.what, err)
+		}
+		var limit *LimitError
+		if err := l.Modify(map[string]string{"x": "1"}); !errors.As(err, &limit) || limit.What != tt.what {
+			t.Errorf("%v, want a limit of %s", err, tt.what)
+		}
+	}
+}

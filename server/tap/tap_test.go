@@ -389,6 +389,82 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
+// TestLimits: data that fits exactly is kept, one byte more is not.
+func TestLimits(t *testing.T) {
+	const limits = `, "max_buffered_rx_bytes": %d`
+	for _, tt := range []struct {
+		rest            string
+		size            int
+		kept, truncated bool
+	}{
+		{"", 1024, true, false}, {"", 1025, true, true},
+		{fmt.Sprintf(limits, 0), 0, true, false}, {fmt.Sprintf(limits, 0), 1, true, true},
+		{fmt.Sprintf(limits, 1<<20), 1<<20 - 256, true, false}, {fmt.Sprintf(limits, 1<<20), 1<<20 - 255, false, false}, // the queue
+	} {
+		var dropped count
+		tp, _ := newTap(Config{Dropped: &dropped})
+		s := attach(t, tp, request("streaming_admin", "JSON_BODY_AS_BYTES", tt.rest))
+		s.Socket(Read{Data: make([]byte, tt.size)})
+		got := s.take()
+		if kept := len(got) == 1; kept != tt.kept || kept && got[0].truncated != tt.truncated || dropped.Load() != int64(1-len(got)) {
+			t.Errorf("%d bytes%s: kept %v, dropped %d, want %v, truncated %v", tt.size, tt.rest, kept, dropped.Load(), tt.kept, tt.truncated)
+		}
+	}
+	for _, name := range []string{"max_buffered_rx_bytes", "max_buffered_tx_bytes"} {
+		for value, ok := range map[int]bool{0: true, 1 << 20: true, 1<<20 + 1: false} {
+			if _, err := parse(request("streaming_admin", "JSON_BODY_AS_BYTES", fmt.Sprintf(`, %q: %d`, name, value))); (err == nil) != ok {
+				t.Errorf("%s %d: %v", name, value, err)
+			}
+		}
+	}
+}
+
+// TestBufferedBytes: a buffered stream ends when it is full.
+func TestBufferedBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, _ := newTap(Config{})
+		body := strings.NewReplacer(`"max_traces": 2, "timeout": "3s"`, `"max_traces": 100`).Replace(
+			string(request("buffered_admin", "JSON_BODY_AS_STRING", `, "max_buffered_rx_bytes": 1048576`)))
+		s := attach(t, tp, []byte(body))
+		p, done := &page{}, make(chan error, 1)
+		go func() { done <- s.Serve(p, nil) }()
+		traces := 0
+		for ; len(done) == 0 && traces < 100; traces++ {
+			s.Socket(Read{Data: bytes.Repeat([]byte("x"), 1_000_000)})
+			synctest.Wait()
+		}
+		if traces != 9 {
+			t.Fatalf("ended after %d traces of a million bytes, want 9", traces)
+		}
+		if n := len(p.text()); n < 9_000_000 || n > 9_010_000 {
+			t.Errorf("%d bytes", n)
+		}
+	})
+}
+
+func TestDefaultHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp, _ := newTap(Config{})
+		s := attach(t, tp, request("streaming_admin", "JSON_BODY_AS_STRING", ""))
+		p, closing, done := &page{}, make(chan struct{}), make(chan error, 1)
+		go func() { done <- s.Serve(p, closing) }()
+		for _, step := range []struct {
+			sleep time.Duration
+			want  string
+		}{{5*time.Second - 1, ""}, {1, "\n"}, {5*time.Second - 1, "\n"}, {1, "\n\n"}} {
+			time.Sleep(step.sleep)
+			synctest.Wait()
+			if p.text() != step.want {
+				t.Errorf("after another %v: %q, want %q", step.sleep, p.text(), step.want)
+			}
+		}
+		close(closing)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func FuzzRequest(f *testing.F) {
 	f.Add(request("streaming_admin", "JSON_BODY_AS_BYTES", ""))
 	f.Add([]byte("config_id: statsd\ntap_config:\n  match: {any_match: true}\n  output_config:\n    sinks: [{buffered_admin: {max_traces: 1}}]\n"))
