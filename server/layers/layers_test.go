@@ -280,6 +280,12 @@ func TestTextValues(t *testing.T) {
 		{raw: "18446744073709551615", integer: math.MaxUint64, isInteger: true, double: math.MaxUint64, fraction: FractionalPercent{100, 100}, isFractionOrNumber: true},
 		{raw: "9007199254740993", integer: 9007199254740993, isInteger: true, double: 9007199254740992, fraction: FractionalPercent{100, 100}, isFractionOrNumber: true},
 		{raw: "1e30", double: 1e30},
+		{raw: "1.8446744073709549568e19", boolean: false, integer: 18446744073709549568, isInteger: true, double: 18446744073709549568, fraction: FractionalPercent{100, 100}, isFractionOrNumber: true},
+		{raw: "1.8446744073709551616e19", double: 18446744073709551616},
+		{raw: "2147483646", boolean: true, isBool: true, integer: math.MaxInt32 - 1, isInteger: true, double: math.MaxInt32 - 1, fraction: FractionalPercent{100, 100}, isFractionOrNumber: true},
+		{raw: "2147483647", integer: math.MaxInt32, isInteger: true, double: math.MaxInt32, fraction: FractionalPercent{100, 100}, isFractionOrNumber: true},
+		{raw: "-2147483646", boolean: true, isBool: true, double: -math.MaxInt32 + 1},
+		{raw: "-2147483647", double: -math.MaxInt32},
 		{raw: "0x10", double: missing},
 		{raw: "1_000", double: missing},
 		{raw: "inf", double: missing},
@@ -288,6 +294,8 @@ func TestTextValues(t *testing.T) {
 		{raw: "numerator: 5\ndenominator: TEN_THOUSAND", double: missing, fraction: FractionalPercent{5, TenThousand}, isFractionOrNumber: true},
 		{raw: "{numerator: 5, denominator: MILLION}", double: missing, fraction: FractionalPercent{5, Million}, isFractionOrNumber: true},
 		{raw: `{"numerator": "5", "denominator": "HUNDRED"}`, double: missing, fraction: FractionalPercent{5, Hundred}, isFractionOrNumber: true},
+		{raw: "{numerator: 5, denominator: 0}", double: missing, fraction: FractionalPercent{5, Hundred}, isFractionOrNumber: true},
+		{raw: "{numerator: 5, denominator: 2}", double: missing, fraction: FractionalPercent{5, Million}, isFractionOrNumber: true},
 		{raw: "denominator: 1", double: missing, fraction: FractionalPercent{0, TenThousand}, isFractionOrNumber: true},
 		{raw: "numerator: 150", double: missing, fraction: FractionalPercent{150, Hundred}, isFractionOrNumber: true},
 		{raw: "{}", double: missing, fraction: FractionalPercent{0, Hundred}, isFractionOrNumber: true},
@@ -395,7 +403,7 @@ func TestFeatureEnabled(t *testing.T) {
 		{"0", nil, []uint64{0, 1}, FractionalPercent{100, Hundred}},
 		{"{numerator: 1, denominator: TEN_THOUSAND}", []uint64{0, 10000}, []uint64{1, 9999}, FractionalPercent{}},
 		{"garbage", []uint64{0}, []uint64{1}, FractionalPercent{1, Million}},
-		{"garbage", []uint64{49}, []uint64{50}, FractionalPercent{Numerator: 50}},
+		{"garbage", []uint64{49, 149}, []uint64{50, 150}, FractionalPercent{Numerator: 50}},
 	}
 	for _, tt := range tests {
 		if err := l.Modify(map[string]string{"k": tt.raw}); err != nil {
@@ -778,23 +786,40 @@ func TestOverridesAreBounded(t *testing.T) {
 }
 
 // TestDefaultLimits fills the admin layer exactly, with many entries and with a
-// long one.
+// long one, and a tree with files.
 func TestDefaultLimits(t *testing.T) {
 	many := make(map[string]string)
 	for i := range 10_000 {
 		many[strconv.Itoa(i)] = "1"
 	}
 	for _, tt := range []struct {
-		fits map[string]string
-		what string
-	}{{many, "entries"}, {map[string]string{"a": strings.Repeat("x", 1<<20-1)}, "bytes"}} {
+		what       string
+		fits, more map[string]string
+	}{
+		{"entries", many, map[string]string{"x": "1"}},
+		{"bytes", map[string]string{"a": strings.Repeat("x", 1<<20-1)}, map[string]string{"a": strings.Repeat("x", 1<<20)}},
+	} {
 		l := mustNew(t, Config{Layers: []Layer{{Name: "admin", Kind: Admin}}})
 		if err := l.Modify(tt.fits); err != nil {
 			t.Errorf("%s: %v", tt.what, err)
 		}
 		var limit *LimitError
-		if err := l.Modify(map[string]string{"x": "1"}); !errors.As(err, &limit) || limit.What != tt.what {
+		if err := l.Modify(tt.more); !errors.As(err, &limit) || limit.What != tt.what || limit.Limit != map[string]int{"entries": 10_000, "bytes": 1 << 20}[tt.what] {
 			t.Errorf("%v, want a limit of %s", err, tt.what)
+		}
+	}
+	for before, ok := range map[int]bool{99_999: true, 100_000: false} {
+		cells := make(map[string]cell)
+		for i := range before {
+			cells[strconv.Itoa(i)] = cell{}
+		}
+		if err := walk(cells, tree(t, map[string]string{"k": "v"}), "", 1); (err == nil) != ok || err != nil && err.Error() != "more than 100000 files" {
+			t.Errorf("one more than %d files: %v", before, err)
+		}
+	}
+	for size, ok := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
+		if _, _, err := readTree(tree(t, map[string]string{"k": strings.Repeat("x", size)})); (err == nil) != ok {
+			t.Errorf("a file of %d bytes: %v", size, err)
 		}
 	}
 }
