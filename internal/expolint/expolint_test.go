@@ -75,6 +75,29 @@ func TestFindingsAreBounded(t *testing.T) {
 	}
 }
 
+// TestLimits: the last finding, the longest finding and the longest labels of an
+// exemplar that fit, and the next ones.
+func TestLimits(t *testing.T) {
+	for n, more := range map[int]int{1000: 0, 1001: 1} {
+		if r := Check(strings.Repeat("-\n", n), Text004); len(r.Findings) != 1000 || r.More != more {
+			t.Errorf("%d errors: %d findings and %d more", n, len(r.Findings), r.More)
+		}
+	}
+	for n, want := range map[int]string{1024: strings.Repeat("x", 1024), 1025: strings.Repeat("x", 1021) + "…"} {
+		var c checker
+		c.find("%s", strings.Repeat("x", n))
+		if got := c.result.Findings[0].Text; got != want {
+			t.Errorf("a finding of %d bytes has %d, and ends with %q", n, len(got), got[len(got)-4:])
+		}
+	}
+	for n, findings := range map[int]int{128: 0, 129: 1} {
+		text := "# TYPE a counter\na_total 1 # {id=\"" + strings.Repeat("é", n-2) + "\"} 1\n# EOF\n"
+		if r := Check(text, OpenMetrics); len(r.Findings) != findings {
+			t.Errorf("an exemplar of %d characters: %v", n, r.Findings)
+		}
+	}
+}
+
 // FuzzCheck checks that any input gets findings with lines of its own, and that a
 // sample that comes twice is found.
 func FuzzCheck(f *testing.F) {

@@ -121,3 +121,18 @@ func TestProbesBackOff(t *testing.T) {
 		}
 	}
 }
+
+// TestHashStays: relays of different versions agree about the target of a name.
+func TestHashStays(t *testing.T) {
+	rt := newWorld(t, Route{Hash: Name, Targets: []Target{
+		{Name: "a", Address: "udp://127.0.0.1:1"}, {Name: "b", Address: "udp://127.0.0.1:2"}, {Name: "c", Address: "udp://127.0.0.1:3"}, {Name: "d", Address: "udp://127.0.0.1:4"},
+	}}).routes[0]
+	got := ""
+	for i := range 64 {
+		owner, _ := rt.pick(invalidKey(fmt.Append(nil, "name.", i)))
+		got += owner.cfg.Name
+	}
+	if want := "dabcccbaabdccccddacaaacbaddddcaacdaccaadaccddbbbbcdaccdddbacdadb"; got != want {
+		t.Errorf("targets %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,82 @@
+package healthlistener
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLimits waits and writes for exactly as long as a client may, and a bit
+// longer.
+func TestLimits(t *testing.T) {
+	request := func(bytes int) string {
+		const text = "GET / HTTP/1.1\r\nHost: a\r\nX: "
+		return text + strings.Repeat("x", bytes-len(text)-4) + "\r\n\r\n"
+	}
+	type step struct {
+		sleep time.Duration
+		send  string
+	}
+	half := request(100)[:50]
+	rest := request(100)[50:]
+	for _, tt := range []struct {
+		name  string
+		stop  bool // the listener stops before the steps
+		steps []step
+		want  string // status; "": the connection is closed without an answer
+	}{
+		{"idle", false, []step{{time.Minute - 1, request(100)}}, "200"},
+		{"idle_late", false, []step{{time.Minute + lateRead + 1, request(100)}}, ""},
+		{"request", false, []step{{0, half}, {5*time.Second - 1, rest}}, "200"},
+		{"request_late", false, []step{{0, half}, {5*time.Second + 1, rest}}, ""},
+		{"idle_again", false, []step{{time.Minute - 1, request(100)}, {time.Minute - 1, request(100)}}, "200"},
+		{"large", false, []step{{0, request(8 << 10)}}, "200"},
+		{"too_large", false, []step{{0, request(8<<10 + 1)}}, "431"},
+		{"large_again", false, []step{{0, request(8 << 10)}, {0, request(8 << 10)}}, "200"},
+		{"stopped", true, []step{{time.Second - 1, request(100)}}, "200"},
+		{"stopped_late", true, []step{{time.Second + lateRead + 1, request(100)}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				l, err := New(w.config("127.0.0.1:0"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				client, server := net.Pipe()
+				c := newConn(server)
+				c.wait()
+				done := make(chan struct{})
+				go func() {
+					l.serve(c)
+					server.Close()
+					close(done)
+				}()
+				if tt.stop {
+					synctest.Wait()
+					c.hurry()
+				}
+				answers := make(chan string, 1)
+				go func() {
+					b, _ := io.ReadAll(client)
+					answers <- string(b)
+				}()
+				for _, s := range tt.steps {
+					time.Sleep(s.sleep)
+					_, _ = io.WriteString(client, s.send) // fails if the connection is closed
+					synctest.Wait()
+				}
+				client.Close()
+				<-done
+				got := <-answers
+				n := strings.Count(got, "HTTP/1.1 ")
+				if tt.want == "" && got != "" || tt.want != "" && (n != len(tt.steps) && tt.name != "request" || !strings.HasPrefix(got, "HTTP/1.1 "+tt.want+" ")) {
+					t.Errorf("got %q, want status %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
