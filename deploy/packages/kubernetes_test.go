@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/xeipuuv/gojsonschema"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -22,11 +24,87 @@ var kinds = map[string]func() any{
 	"apps/v1/Deployment": func() any { return new(appsv1.Deployment) },
 	"apps/v1/DaemonSet":  func() any { return new(appsv1.DaemonSet) },
 	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return new(monitoringv1.ServiceMonitor) },
+	"monitoring.coreos.com/v1/PodMonitor":     func() any { return new(monitoringv1.PodMonitor) },
 }
 
-// TestManifests decodes the Kubernetes manifests strictly into the types of the API, and
-// has the server validate the configurations in them.
+// apiSchemas validates objects by the OpenAPI schemas of the Kubernetes API, as its
+// server publishes them.
+type apiSchemas struct {
+	dir string // of client-go's copy
+	all map[string]*gojsonschema.Schema
+}
+
+func newAPISchemas(t *testing.T) *apiSchemas {
+	t.Helper()
+	r := &release{root: "."}
+	text, err := r.output("go", "mod", "download", "-json", "k8s.io/client-go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal([]byte(text), &module); err != nil {
+		t.Fatal(err)
+	}
+	return &apiSchemas{module.Dir + "/openapi/openapitest/testdata/", make(map[string]*gojsonschema.Schema)}
+}
+
+// errors returns what is wrong with an object, nil for a kind that is not part of Kubernetes.
+func (s *apiSchemas) errors(t *testing.T, apiVersion, kind, document string) []gojsonschema.ResultError {
+	t.Helper()
+	file, name := "", ""
+	switch apiVersion {
+	case "v1":
+		file, name = "api__v1_openapi.json", "io.k8s.api.core.v1."+kind
+	case "apps/v1":
+		file, name = "apis__apps__v1_openapi.json", "io.k8s.api.apps.v1."+kind
+	default:
+		return nil
+	}
+	schema := s.all[name]
+	if schema == nil {
+		text, err := os.ReadFile(s.dir + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var api map[string]any
+		if err := json.Unmarshal(text, &api); err != nil {
+			t.Fatal(err)
+		}
+		schema, err = gojsonschema.NewSchema(gojsonschema.NewGoLoader(map[string]any{"$ref": "#/components/schemas/" + name, "components": api["components"]}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.all[name] = schema
+	}
+	object, err := yaml.YAMLToJSON([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := schema.Validate(gojsonschema.NewBytesLoader(object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Errors()
+}
+
+// TestAPISchemas: the schemas find what the types of the API do not.
+func TestAPISchemas(t *testing.T) {
+	s := newAPISchemas(t)
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 1}]}\n"
+	if errs := s.errors(t, "v1", "Service", service); len(errs) > 0 {
+		t.Error(errs)
+	}
+	for _, wrong := range []string{strings.Replace(service, "{port: 1}", "{name: a}", 1), strings.Replace(service, "port: 1", "port: a", 1)} {
+		if errs := s.errors(t, "v1", "Service", wrong); len(errs) == 0 {
+			t.Errorf("no error in\n%s", wrong)
+		}
+	}
+}
+
+// TestManifests validates the Kubernetes manifests by the schemas of the API, decodes them
+// strictly into its types, and has the server validate the configurations in them.
 func TestManifests(t *testing.T) {
+	schemas := newAPISchemas(t)
 	paths, err := filepath.Glob("../kubernetes/*.yaml")
 	if err != nil || len(paths) < 4 {
 		t.Fatalf("%q, %v", paths, err)
@@ -50,6 +128,9 @@ func TestManifests(t *testing.T) {
 				t.Fatalf("%s: unknown kind %+v", path, head)
 			}
 			seen = append(seen, head.Kind)
+			for _, e := range schemas.errors(t, head.APIVersion, head.Kind, document) {
+				t.Errorf("%s: %s: %v", path, head.Kind, e)
+			}
 			object := newObject()
 			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
 				t.Errorf("%s: %s: %v", path, head.Kind, err)
@@ -67,7 +148,7 @@ func TestManifests(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"Deployment", "DaemonSet", "ServiceMonitor", "Pod", "Service"} {
+	for _, kind := range []string{"Deployment", "DaemonSet", "ServiceMonitor", "PodMonitor", "Pod", "Service"} {
 		if !slices.Contains(seen, kind) {
 			t.Errorf("no manifest has a %s", kind)
 		}
