@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/pem"
 	"io"
 	"io/fs"
 	"os"
@@ -16,13 +17,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // nonRoot is the user of the image.
 const nonRoot = "65532:65532"
 
-// imageConfig is the configuration in the image. It is reachable from outside the container.
+// imageConfig is the configuration in the image. Its ports can be reached from outside
+// the container, so the administration port changes nothing.
 const imageConfig = `admin:
+  mode: read_only
   address: {socket_address: {address: 0.0.0.0, port_value: 9901}}
 stats_flush_interval: 5s
 statsd:
@@ -63,9 +67,18 @@ func (r *release) images() error {
 	return r.tarDirectory(dir, "statsd-admin_"+strings.TrimPrefix(r.version, "v")+"_oci.tar")
 }
 
-// image returns the image of a target: the program, its configuration and nothing else.
+// image returns the image of a target: the program, its configuration, its licences, and
+// the certificates of public authorities for sinks and relays that speak TLS.
 func (r *release) image(t target) (v1.Image, error) {
 	program, err := os.ReadFile(filepath.Join(r.out, "bin", t.String(), "statsd-admin"))
+	if err != nil {
+		return nil, err
+	}
+	licences, err := licenceTexts(r.linked[t])
+	if err != nil {
+		return nil, err
+	}
+	own, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +86,19 @@ func (r *release) image(t target) (v1.Image, error) {
 	if err := writeTar(&b, "", []file{
 		{name: "etc/", mode: 0o755},
 		{name: "etc/passwd", mode: 0o644, data: []byte("nonroot:x:65532:65532::/:/sbin/nologin\n")},
+		{name: "etc/ssl/", mode: 0o755},
+		{name: "etc/ssl/certs/", mode: 0o755},
+		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: authorities()},
 		{name: "etc/statsd-admin/", mode: 0o755},
 		{name: "etc/statsd-admin/statsd-admin.yaml", mode: 0o644, data: []byte(imageConfig)},
 		{name: "usr/", mode: 0o755},
 		{name: "usr/bin/", mode: 0o755},
 		{name: "usr/bin/statsd-admin", mode: 0o755, data: program},
+		{name: "usr/share/", mode: 0o755},
+		{name: "usr/share/doc/", mode: 0o755},
+		{name: "usr/share/doc/statsd-admin/", mode: 0o755},
+		{name: "usr/share/doc/statsd-admin/LICENSE", mode: 0o644, data: own},
+		{name: "usr/share/doc/statsd-admin/THIRD_PARTY_LICENSES", mode: 0o644, data: licences},
 	}, r.time); err != nil {
 		return nil, err
 	}
@@ -115,6 +136,18 @@ func (r *release) image(t target) (v1.Image, error) {
 		},
 	}
 	return mutate.ConfigFile(image, file)
+}
+
+// authorities returns the certificates of the authorities that browsers trust, in PEM
+// form. Authorities whose newer certificates are not trusted are left out.
+func authorities() []byte {
+	var b bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+		}
+	}
+	return b.Bytes()
 }
 
 // tarDirectory writes the files of a directory, in the order of their names.

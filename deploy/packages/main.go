@@ -5,11 +5,13 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +28,8 @@ type release struct {
 	revision  string
 	time      time.Time // of the revision; all files have it
 	targets   []target
+	linked    map[target][]module // what each program is made of
+	texts     []file              // what the program prints about itself, the same for all targets
 }
 
 // target is a system that the program is built for.
@@ -55,6 +59,9 @@ func run(root, out, version, targets string) error {
 	if err != nil {
 		return err
 	}
+	if r.texts, err = r.ownTexts(); err != nil {
+		return err
+	}
 	for _, t := range r.targets {
 		fmt.Println("build", t)
 		if err := r.build(t); err != nil {
@@ -68,7 +75,7 @@ func run(root, out, version, targets string) error {
 }
 
 func newRelease(root, out, version, targets string) (*release, error) {
-	r := &release{targets: allTargets, version: version}
+	r := &release{targets: allTargets, version: version, linked: make(map[target][]module)}
 	var err error
 	if r.root, err = filepath.Abs(root); err != nil {
 		return nil, err
@@ -136,10 +143,11 @@ func (r *release) build(t target) error {
 	if err != nil {
 		return err
 	}
-	files, err := r.files(binary, modules)
+	files, err := r.files(t, binary, modules)
 	if err != nil {
 		return err
 	}
+	r.linked[t] = modules
 	if err := r.archive(t, files); err != nil {
 		return err
 	}
@@ -154,7 +162,7 @@ func (r *release) build(t target) error {
 
 // file is a file of an archive or a package.
 type file struct {
-	name string // in the archive
+	name string // in the archive; "" if archives leave it out
 	path string // in the file system of a package; "" if packages leave it out
 	kind string // of nfpm: "" or "config|noreplace"
 	mode int64
@@ -162,7 +170,7 @@ type file struct {
 }
 
 // files returns the files of a target.
-func (r *release) files(binary string, modules []module) ([]file, error) {
+func (r *release) files(t target, binary string, modules []module) ([]file, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -171,29 +179,61 @@ func (r *release) files(binary string, modules []module) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	const doc = "/usr/share/doc/statsd-admin/"
+	const (
+		doc   = "/usr/share/doc/statsd-admin/"
+		share = "/usr/share/statsd-admin/"
+		noted = "config|noreplace"
+	)
 	files := []file{
 		{name: filepath.Base(binary), path: "/usr/bin/statsd-admin", mode: 0o755, data: program},
 		{name: "THIRD_PARTY_LICENSES", path: doc + "THIRD_PARTY_LICENSES", mode: 0o644, data: licences},
 	}
-	for _, f := range []struct{ source, path, kind string }{
-		{"LICENSE", doc + "copyright", ""},
-		{"README.md", doc + "README.md", ""},
-		{"CHANGELOG.md", doc + "CHANGELOG.md", ""},
-		{"deploy/statsd-admin.yaml", "/etc/statsd-admin/statsd-admin.yaml", "config|noreplace"},
-		{"deploy/systemd/statsd-admin.service", "/usr/lib/systemd/system/statsd-admin.service", ""},
-		{"deploy/systemd/statsd-admin.socket", "/usr/lib/systemd/system/statsd-admin.socket", ""},
-		{"deploy/systemd/sysusers.conf", "/usr/lib/sysusers.d/statsd-admin.conf", ""},
-		{"deploy/systemd/tmpfiles.conf", "/usr/lib/tmpfiles.d/statsd-admin.conf", ""},
-		{"deploy/logrotate/statsd-admin", "/etc/logrotate.d/statsd-admin", "config|noreplace"},
+	for _, f := range []struct {
+		pattern, path, kind string
+		linux               bool // of no use elsewhere
+	}{
+		{"LICENSE", "/usr/share/licenses/statsd-admin/", "license", false},
+		{"README.md", doc, "", false},
+		{"CHANGELOG.md", doc, "", false},
+		{"docs/bootstrap.schema.json", share, "", false},
+		{"deploy/grafana/*.json", share + "grafana/", "", false},
+		{"deploy/kubernetes/*.yaml", share + "kubernetes/", "", false},
+		{"deploy/prometheus/rules.yaml", share + "prometheus/", "", false},
+		{"deploy/statsd-admin.yaml", "/etc/statsd-admin/", noted, true},
+		{"deploy/systemd/statsd-admin.*", "/usr/lib/systemd/system/", "", true},
+		{"deploy/systemd/sysusers.conf", "/usr/lib/sysusers.d/statsd-admin.conf", "", true},
+		{"deploy/systemd/tmpfiles.conf", "/usr/lib/tmpfiles.d/statsd-admin.conf", "", true},
+		{"deploy/logrotate/statsd-admin", "/etc/logrotate.d/", noted, true},
 	} {
-		data, err := os.ReadFile(filepath.Join(r.root, f.source))
-		if err != nil {
-			return nil, err
+		if f.linux && t.os != "linux" {
+			continue
 		}
-		files = append(files, file{f.source, f.path, f.kind, 0o644, data})
+		sources, err := filepath.Glob(filepath.Join(r.root, f.pattern))
+		if err != nil || len(sources) == 0 {
+			return nil, fmt.Errorf("no file %s: %w", f.pattern, err)
+		}
+		for _, source := range sources {
+			data, err := os.ReadFile(source)
+			if err != nil {
+				return nil, err
+			}
+			name, err := filepath.Rel(r.root, source)
+			if err != nil {
+				return nil, err
+			}
+			path := f.path
+			if strings.HasSuffix(path, "/") {
+				path += filepath.Base(source)
+			}
+			files = append(files, file{name, path, f.kind, 0o644, data})
+		}
 	}
-	// The texts do not depend on the system, so the sources answer for all targets.
+	return append(files, r.texts...), nil
+}
+
+// ownTexts returns the manual page and the completion scripts, as the sources print them.
+func (r *release) ownTexts() ([]file, error) {
+	var files []file
 	for _, f := range []struct{ args, name, path string }{
 		{"man", "share/statsd-admin.8", "/usr/share/man/man8/statsd-admin.8.gz"},
 		{"completion bash", "share/completion.bash", "/usr/share/bash-completion/completions/statsd-admin"},
@@ -207,43 +247,72 @@ func (r *release) files(binary string, modules []module) ([]file, error) {
 			return nil, fmt.Errorf("%s: %w", f.args, err)
 		}
 		if strings.HasSuffix(f.path, ".gz") {
-			var b bytes.Buffer
-			z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-			if err != nil {
+			f.name += ".gz"
+			if data, err = compressed(data); err != nil {
 				return nil, err
 			}
-			if _, err := z.Write(data); err != nil {
-				return nil, err
-			}
-			if err := z.Close(); err != nil {
-				return nil, err
-			}
-			f.name, data = f.name+".gz", b.Bytes()
 		}
 		files = append(files, file{f.name, f.path, "", 0o644, data})
 	}
 	return files, nil
 }
 
-// archive writes a compressed tar file with one directory.
-func (r *release) archive(t target, files []file) error {
-	base := fmt.Sprintf("statsd-admin_%s_%v", strings.TrimPrefix(r.version, "v"), t)
+// compressed returns data in the format of gzip, without a name and a time.
+func compressed(data []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := writeTar(z, base+"/", files, r.time); err != nil {
-		return err
+	if _, err := z.Write(data); err != nil {
+		return nil, err
 	}
 	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// archive writes an archive with one directory: a zip file for Windows, and a compressed
+// tar file for the others.
+func (r *release) archive(t target, files []file) error {
+	base := fmt.Sprintf("statsd-admin_%s_%v", strings.TrimPrefix(r.version, "v"), t)
+	var b bytes.Buffer
+	if t.os == "windows" {
+		if err := writeZip(&b, base+"/", files, r.time); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(r.out, base+".zip"), b.Bytes(), 0o644)
+	}
+	if err := writeTar(&b, base+"/", files, r.time); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.out, base+".tar.gz"), b.Bytes(), 0o644)
+	data, err := compressed(b.Bytes())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.out, base+".tar.gz"), data, 0o644)
+}
+
+// writeZip writes files.
+func writeZip(w io.Writer, prefix string, files []file, at time.Time) error {
+	zw := zip.NewWriter(w)
+	for _, f := range files {
+		h := &zip.FileHeader{Name: prefix + f.name, Method: zip.Deflate, Modified: at}
+		h.SetMode(os.FileMode(f.mode))
+		fw, err := zw.CreateHeader(h)
+		if err != nil {
+			return err
+		}
+		if _, err := fw.Write(f.data); err != nil {
+			return err
+		}
+	}
+	return zw.Close()
 }
 
 // writeTar writes files whose owner is root.
-func writeTar(w interface{ Write([]byte) (int, error) }, prefix string, files []file, at time.Time) error {
+func writeTar(w io.Writer, prefix string, files []file, at time.Time) error {
 	tw := tar.NewWriter(w)
 	for _, f := range files {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: prefix + f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: at, Format: tar.FormatPAX}
