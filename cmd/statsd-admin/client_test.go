@@ -163,7 +163,9 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"send --address 127.0.0.1:8125":                     "error: address '127.0.0.1:8125' is not udp://host:port",
 		"send --address udp:127.0.0.1:8125":                 "error: address 'udp:127.0.0.1:8125' has no location\n",
 		"send --address unixgram:":                          "error: address 'unixgram:' has no location\n",
-		"send --ca x":                                       "error: --ca needs an address that begins with tls://\n",
+		"send --ca x":                                       "error: --ca, --cert and --key need an address that begins with tls://\n",
+		"send --key x":                                      "error: --ca, --cert and --key need an address that begins with tls://\n",
+		"send --address tls://127.0.0.1:1 --cert x":         "error: --cert and --key need each other\n",
 		"send --packet-bytes -1":                            "error: Couldn't read argument value: --packet-bytes: ",
 	} {
 		status, stdout, stderr := invoke(strings.NewReader(""), strings.Fields(args)...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -24,15 +25,17 @@ const (
 
 // sendOptions are the flags of the send command.
 type sendOptions struct {
-	address, ca string
-	packetBytes uint32Value
-	timeout     time.Duration
+	address, ca, cert, key string
+	packetBytes            uint32Value
+	timeout                time.Duration
 }
 
 func (o *sendOptions) flags() *pflag.FlagSet {
 	fs := newFlagSet("send")
 	fs.StringVarP(&o.address, "address", "a", "udp://127.0.0.1:8125", "`address` of the listener: udp://host:port, tcp://host:port, tls://host:port, unixgram:PATH, unixlines:PATH or unixstream:PATH")
 	fs.StringVar(&o.ca, "ca", "", "`file` of certificates that can sign the one of a tls listener, in PEM form; default: those of the system")
+	fs.StringVar(&o.cert, "cert", "", "`file` of the client certificate for a tls listener, in PEM form; needs --key")
+	fs.StringVar(&o.key, "key", "", "`file` of its private key, in PEM form")
 	o.packetBytes = 1432
 	fs.Var(&o.packetBytes, "packet-bytes", "most `bytes` of several lines in one packet; a longer line gets a packet of its own")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "`time` limit of connecting and of each write")
@@ -109,14 +112,14 @@ func (o *sendOptions) connect(ctx context.Context) (*sender, error) {
 	if place == "" || !strings.HasPrefix(network, "unix") && !strings.HasPrefix(rest, "//") {
 		return nil, usageError{fmt.Errorf("error: address '%s' has no location", o.address)}
 	}
-	if o.ca != "" && scheme != "tls" {
-		return nil, usageError{errors.New("error: --ca needs an address that begins with tls://")}
+	if scheme != "tls" && cmp.Or(o.ca, o.cert, o.key) != "" {
+		return nil, usageError{errors.New("error: --ca, --cert and --key need an address that begins with tls://")}
 	}
 	d := net.Dialer{Timeout: o.timeout}
 	var err error
 	if scheme == "tls" {
 		var cfg *tls.Config
-		if cfg, err = clientTLS(o.ca, "", ""); err != nil {
+		if cfg, err = clientTLS(o.ca, o.cert, o.key); err != nil {
 			return nil, err
 		}
 		s.conn, err = (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, network, place)

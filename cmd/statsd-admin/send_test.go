@@ -23,6 +23,7 @@ statsd:
   - {name: udp, address: "udp://127.0.0.1:0"}
   - {name: tcp, address: "tcp://127.0.0.1:0"}
   - {name: tls, address: "tls://127.0.0.1:0", tls: {certificate_chain: `+cert+`, private_key: `+key+`}}
+  - {name: mutual, address: "tls://127.0.0.1:0", tls: {certificate_chain: `+cert+`, private_key: `+key+`, client_ca: `+cert+`}}
   - {name: unixgram, address: "unixgram://`+dir+`/g"}
   - {name: unixstream, address: "unixstream://`+dir+`/s"}
   - {name: unixlines, address: "unixlines://`+dir+`/l"}`)
@@ -33,8 +34,11 @@ statsd:
 			address = l.Name + ":" + dir + "/" + path
 		}
 		args := []string{"send", "--address", address}
-		if l.Name == "tls" {
+		switch l.Name {
+		case "tls":
 			args = append(args, "--ca", cert)
+		case "mutual":
+			args = append(args, "--ca", cert, "--cert", cert, "--key", key)
 		}
 		const lines = 1000
 		line := l.Name + ".piped:1|c\n"
