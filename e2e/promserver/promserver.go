@@ -3,6 +3,7 @@ package promserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -31,6 +32,7 @@ scrape_configs:
 // Config configures a server.
 type Config struct {
 	Targets []string // host:port of each server that is scraped
+	Text    string   // the configuration; default: one that scrapes the targets often
 	Args    []string // further arguments
 }
 
@@ -55,6 +57,7 @@ func Start(t testing.TB, c Config) *Server {
 		}
 		text += fmt.Sprintf(scrape, targets)
 	}
+	text = cmp.Or(c.Text, text)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -243,6 +243,37 @@ func TestDashboardsAndRules(t *testing.T) {
 	}
 }
 
+// TestQuickStart has a Prometheus server run with the configuration of docs/deployment.md,
+// but for addresses, paths and intervals. An alert must follow the end of the daemon.
+func TestQuickStart(t *testing.T) {
+	need.Program(t, "prometheus")
+	text, err := os.ReadFile("../../docs/deployment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, config, ok := strings.Cut(string(text), "```yaml\n# /etc/prometheus/prometheus.yml\n")
+	config, _, end := strings.Cut(config, "```")
+	if !ok || !end {
+		t.Fatal("docs/deployment.md has no configuration of Prometheus")
+	}
+	rules, err := filepath.Abs(deploy + "/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := daemon.Start(t, daemon.Config{})
+	for old, new := range map[string]string{"127.0.0.1:9901": d.Admin, "/usr/share/statsd-admin/prometheus/rules.yaml": rules, "15s": "200ms"} {
+		if !strings.Contains(config, old) {
+			t.Fatalf("no %s in\n%s", old, config)
+		}
+		config = strings.ReplaceAll(config, old, new)
+	}
+	p := promserver.Start(t, promserver.Config{Text: config})
+	p.Expect("up", promserver.Is(1))
+	p.Expect("proxy_server_live", promserver.Is(1))
+	d.Kill()
+	p.Expect(`ALERTS{alertname="ServerDown"}`, promserver.Is(1))
+}
+
 // TestAlertRules runs the unit tests of the shipped rules.
 func TestAlertRules(t *testing.T) {
 	out, err := exec.Command(need.Program(t, "promtool"), "test", "rules", deploy+"/prometheus/rules_test.yaml").CombinedOutput()
