@@ -62,7 +62,7 @@ func (r *release) debianFiles(all []file) ([]file, error) {
 	}
 	return append(list,
 		file{path: doc + "changelog.Debian.gz", mode: 0o644, data: changelog},
-		file{path: doc + "copyright", mode: 0o644, data: []byte(debianCopyright)},
+		file{path: doc + "copyright", mode: 0o644, data: fmt.Appendf(nil, debianCopyright, r.time.Year())},
 		file{path: "/usr/share/lintian/overrides/statsd-admin", mode: 0o644, data: []byte(lintianOverrides)},
 	), nil
 }
@@ -73,7 +73,7 @@ Source: https://github.com/statsd-admin/statsd-admin
 Comment: The licences of the modules in the program are in THIRD_PARTY_LICENSES.
 
 Files: *
-Copyright: The statsd-admin authors
+Copyright: %d The statsd-admin authors
 License: Apache-2.0
  On Debian systems, /usr/share/common-licenses/Apache-2.0 has the text.
 `
@@ -82,6 +82,8 @@ const lintianOverrides = `# The same program as in the archive and the image.
 statsd-admin: statically-linked-binary [usr/bin/statsd-admin]
 # The scripts also run as those of the RPM package, without debhelper's programs.
 statsd-admin: maintainer-script-calls-systemctl *
+# The package is not in Debian.
+statsd-admin: initial-upload-closes-no-bugs *
 `
 
 // pack writes a package.
