@@ -23,11 +23,11 @@ func LooksSecret(s string) bool {
 		strings.Contains(s, "eyJ") && signedToken.MatchString(s)
 }
 
-// Fields are the names of fields whose values are secrets, alone or behind an
+// fields are the names of fields whose values are secrets, alone or behind an
 // underscore.
 var fields = []string{
-	"private_key", "password", "passwd", "pkcs12", "secret", "secrets", "token", "tokens", "backend_token", "api_key",
-	"authorization", "cookie", "credential", "credentials", "keys", "session_token", "secret_access_key", "secret_data",
+	"private_key", "password", "passwd", "pkcs12", "secret", "secrets", "token", "tokens", "api_key",
+	"authorization", "cookie", "credential", "credentials", "keys", "secret_access_key", "secret_data",
 }
 
 // Path reports whether a part of a field path is the name of a secret.

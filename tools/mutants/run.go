@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type runner struct {
 	root  string
 	dir   string // for the files of one run
 	slack time.Duration
+	nice  int
 	out   io.Writer
 	pkgs  map[string]*goPackage // of the module
 
@@ -89,7 +91,7 @@ func (r *runner) shipped() map[string]bool {
 func (r *runner) command(args ...string) *exec.Cmd {
 	args = append([]string{"go"}, args...)
 	if nice, err := exec.LookPath("nice"); err == nil {
-		args = append([]string{nice, "-n", "10"}, args...)
+		args = append([]string{nice, "-n", strconv.Itoa(r.nice)}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = r.root
@@ -191,6 +193,9 @@ func (r *runner) try(m mutant, worker int) (verdict, error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
 		return verdict{}, err
+	}
+	if m.to > len(src) || string(src[m.from:m.to]) != m.old {
+		return verdict{}, fmt.Errorf("%s changed during the run", m.path)
 	}
 	changed := filepath.Join(r.dir, fmt.Sprint(worker, "-", filepath.Base(m.path)))
 	if err := os.WriteFile(changed, m.apply(src), 0o600); err != nil {
