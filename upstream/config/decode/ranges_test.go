@@ -87,29 +87,40 @@ func TestNoNegativeDuration(t *testing.T) {
 	}
 }
 
-// TestPercentages sets each percentage of both forms below 0 and above 100.
+// TestPercentages sets each percentage of both forms to values up to 100, below 0 and
+// above 100.
 func TestPercentages(t *testing.T) {
 	// A jitter can be longer than its interval.
 	unbounded := []protoreflect.Name{"interval_jitter_percent"}
 	n := 0
 	fieldsBelow(func(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
-		var values []protoreflect.Value
+		var values, legal []protoreflect.Value
 		name := string(fd.Name())
 		whole := slices.Contains([]protoreflect.Kind{protoreflect.Uint32Kind, protoreflect.Uint64Kind}, fd.Kind())
 		wrapped := fd.Message() != nil && fd.Message().FullName() == "google.protobuf.UInt32Value"
 		switch {
 		case fd.IsList() || fd.IsMap():
 		case fd.Message() != nil && strings.HasSuffix(string(fd.Message().FullName()), ".Percent"):
-			for _, x := range []float64{-1, 100.5} {
+			for _, x := range []float64{-1, 100.5, 0, 100} {
 				p := m.NewField(fd).Message()
 				p.Set(p.Descriptor().Fields().ByName("value"), protoreflect.ValueOfFloat64(x))
-				values = append(values, protoreflect.ValueOfMessage(p))
+				if v := protoreflect.ValueOfMessage(p); x < 0 || x > 100 {
+					values = append(values, v)
+				} else {
+					legal = append(legal, v)
+				}
 			}
 		case slices.Contains(unbounded, fd.Name()), !strings.HasSuffix(name, "percent") && !strings.HasSuffix(name, "percentage") && !strings.HasPrefix(name, "enforcing_"):
 		case whole:
-			values = append(values, protoreflect.ValueOfUint32(101))
+			values, legal = append(values, protoreflect.ValueOfUint32(101)), append(legal, protoreflect.ValueOfUint32(100))
 		case wrapped:
 			values = append(values, protoreflect.ValueOfMessage(wrapperspb.UInt32(101).ProtoReflect()))
+			legal = append(legal, protoreflect.ValueOfMessage(wrapperspb.UInt32(0).ProtoReflect()), protoreflect.ValueOfMessage(wrapperspb.UInt32(100).ProtoReflect()))
+		}
+		for _, v := range legal {
+			if faults := faultsOf(m, fd, v); len(faults) > 0 {
+				t.Errorf("%s refuses %v: %v", fd.FullName(), v, faults)
+			}
 		}
 		for _, v := range values {
 			n++
@@ -146,7 +157,7 @@ func TestEnumsAreDefined(t *testing.T) {
 	}
 }
 
-// TestPorts sets each port above the highest one.
+// TestPorts sets each port to the highest one and above it.
 func TestPorts(t *testing.T) {
 	n := 0
 	fieldsBelow(func(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
@@ -154,12 +165,14 @@ func TestPorts(t *testing.T) {
 			return
 		}
 		n++
-		v := protoreflect.ValueOfUint32(65536)
-		if fd.Message() != nil {
-			v = protoreflect.ValueOfMessage(wrapperspb.UInt32(65536).ProtoReflect())
-		}
-		if len(faultsOf(m, fd, v)) == 0 {
-			t.Errorf("%s accepts 65536", fd.FullName())
+		for port, legal := range map[uint32]bool{65535: true, 65536: false} {
+			v := protoreflect.ValueOfUint32(port)
+			if fd.Message() != nil {
+				v = protoreflect.ValueOfMessage(wrapperspb.UInt32(port).ProtoReflect())
+			}
+			if faults := faultsOf(m, fd, v); (len(faults) == 0) != legal {
+				t.Errorf("%s with %d: %v", fd.FullName(), port, faults)
+			}
 		}
 	})
 	if n < 5 {
