@@ -37,15 +37,16 @@ func main() {
 	slack := flag.Duration("slack", 40*time.Second, "`time` that tests get beyond five times their usual time")
 	limit := flag.Duration("limit", 0, "start no change after this `time`; default: no limit")
 	nice := flag.Int("nice", 10, "`increment` of the nice value of the tests")
+	importers := flag.Int("importers", 2, "`number` of importing packages that may notice a change; with 0 fewer changes are noticed, in less time")
 	at := flag.String("at", "", "try only the changes at these `places`: path:line or path:line:column, separated by commas")
 	flag.Parse()
-	if err := run(*root, flag.Args(), *at, *n, *seed, *parallel, *nice, *slack, *limit); err != nil {
+	if err := run(*root, flag.Args(), *at, *n, *seed, *parallel, *nice, *importers, *slack, *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, patterns []string, at string, n int, seed uint64, parallel, nice int, slack, limit time.Duration) error {
+func run(root string, patterns []string, at string, n int, seed uint64, parallel, nice, importers int, slack, limit time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if limit > 0 {
@@ -62,7 +63,7 @@ func run(root string, patterns []string, at string, n int, seed uint64, parallel
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := &runner{root: root, dir: dir, slack: slack, nice: nice, out: os.Stdout,
+	r := &runner{root: root, dir: dir, slack: slack, nice: nice, tried: importers, out: os.Stdout,
 		pkgs: map[string]*goPackage{}, baseline: map[string]time.Duration{}, nearest: map[string][]string{}}
 	module, err := r.list([]string{"./..."})
 	if err != nil {

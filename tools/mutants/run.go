@@ -17,9 +17,6 @@ import (
 	"time"
 )
 
-// importersTried is the number of importing packages that may notice a change.
-const importersTried = 2
-
 // importersMeasured is the number of importing packages, those with the fewest
 // dependencies first, of which the fastest are tried.
 const importersMeasured = 4
@@ -40,6 +37,7 @@ type runner struct {
 	dir   string // for the files of one run
 	slack time.Duration
 	nice  int
+	tried int // importing packages that may notice a change
 	out   io.Writer
 	pkgs  map[string]*goPackage // of the module
 
@@ -149,8 +147,11 @@ func (r *runner) testers(pkg string) (names []string, limits []time.Duration) {
 	return names, limits
 }
 
-// importers returns at most importersTried packages with tests that import pkg.
+// importers returns at most tried packages with tests that import pkg.
 func (r *runner) importers(pkg string) []string {
+	if r.tried == 0 {
+		return nil
+	}
 	var all []*goPackage
 	for _, p := range r.pkgs {
 		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
@@ -171,7 +172,7 @@ func (r *runner) importers(pkg string) []string {
 		}
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return int(r.measure(a) - r.measure(b)) })
-	return names[:min(len(names), importersTried)]
+	return names[:min(len(names), r.tried)]
 }
 
 // verdict is the result of a change.
