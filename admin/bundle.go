@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
-	"github.com/statsd-admin/statsd-admin/internal/wire"
 )
 
 // The bounds of a bundle.
@@ -159,7 +159,7 @@ type bundle struct {
 	ctx      context.Context
 	zip      *zip.Writer
 	now      time.Time
-	manifest wire.Writer
+	manifest jsontext.Writer
 	sums     []byte // lines of SHA256SUMS
 }
 
@@ -186,7 +186,7 @@ func (b *bundle) add(p bundlePart) error {
 	b.manifest.BeginObject()
 	b.note(p.name, &m)
 	if failed != nil && !m.cut {
-		b.manifest.Key("error").String(wire.Text(strings.TrimSpace(strings.ToValidUTF8(failed.Error(), "\ufffd"))))
+		b.manifest.Key("error").String(redact.Text(strings.TrimSpace(strings.ToValidUTF8(failed.Error(), "\ufffd"))))
 	}
 	b.manifest.EndObject()
 	return nil

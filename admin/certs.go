@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 )
 
 func (s *Server) certs(w *Response, _ *Request) error {
@@ -13,7 +13,7 @@ func (s *Server) certs(w *Response, _ *Request) error {
 		list = s.src.Certificates()
 	}
 	now := s.now()
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	j.Key("certificates").BeginList()
 	for _, c := range list {
@@ -29,7 +29,7 @@ func (s *Server) certs(w *Response, _ *Request) error {
 	return w.json(j.Bytes())
 }
 
-func writeCertificates(j *wire.Writer, list []certinfo.Certificate, now time.Time) {
+func writeCertificates(j *jsontext.Writer, list []certinfo.Certificate, now time.Time) {
 	j.BeginList()
 	for _, c := range list {
 		j.BeginObject()

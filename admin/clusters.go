@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
-	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -177,7 +177,7 @@ func (t *clusterText) finish() error {
 
 func (s *Server) clustersJSON(w *Response, each iter.Seq[*status.Cluster]) error {
 	w.SetType(typeJSON)
-	j := clusterJSON{Writer: wire.To(w)}
+	j := clusterJSON{Writer: jsontext.To(w)}
 	j.BeginObject()
 	some := false
 	each(func(c *status.Cluster) bool {
@@ -196,7 +196,7 @@ func (s *Server) clustersJSON(w *Response, each iter.Seq[*status.Cluster]) error
 }
 
 // clusterJSON writes clusters as the Clusters message, omitting default values.
-type clusterJSON struct{ *wire.Writer }
+type clusterJSON struct{ *jsontext.Writer }
 
 func (j clusterJSON) cluster(c *status.Cluster) {
 	j.BeginObject()

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 )
 
 // facts writes names and values, nested, as JSON or as indented text:
@@ -18,7 +18,7 @@ import (
 // Everything except list elements has a name.
 type facts struct {
 	json  bool
-	w     wire.Writer
+	w     jsontext.Writer
 	text  []byte
 	depth int
 	first bool // the next line is the first one of a list's element
@@ -57,7 +57,7 @@ func (p *facts) line(name string) {
 }
 
 // fact writes a name and its value, as text or as JSON.
-func (p *facts) fact(name, text string, value func(*wire.Writer)) {
+func (p *facts) fact(name, text string, value func(*jsontext.Writer)) {
 	if p.json {
 		value(p.w.Key(name))
 		return
@@ -70,7 +70,7 @@ func (p *facts) fact(name, text string, value func(*wire.Writer)) {
 }
 
 func (p *facts) string(name, s string) {
-	p.fact(name, quoted(s), func(w *wire.Writer) { w.String(s) })
+	p.fact(name, quoted(s), func(w *jsontext.Writer) { w.String(s) })
 }
 
 // optional writes s unless it is empty.
@@ -81,20 +81,20 @@ func (p *facts) optional(name, s string) {
 }
 
 func (p *facts) number(name string, n uint64) {
-	p.fact(name, strconv.FormatUint(n, 10), func(w *wire.Writer) { w.Number(n) })
+	p.fact(name, strconv.FormatUint(n, 10), func(w *jsontext.Writer) { w.Number(n) })
 }
 
 func (p *facts) float(name string, f float64) {
-	p.fact(name, strconv.FormatFloat(f, 'g', 6, 64), func(w *wire.Writer) { w.Value(f) })
+	p.fact(name, strconv.FormatFloat(f, 'g', 6, 64), func(w *jsontext.Writer) { w.Value(f) })
 }
 
 func (p *facts) bool(name string, b bool) {
-	p.fact(name, strconv.FormatBool(b), func(w *wire.Writer) { w.Bool(b) })
+	p.fact(name, strconv.FormatBool(b), func(w *jsontext.Writer) { w.Bool(b) })
 }
 
 func (p *facts) time(name string, t time.Time) {
 	t = t.UTC().Truncate(time.Millisecond)
-	p.fact(name, t.Format("2006-01-02T15:04:05.000Z"), func(w *wire.Writer) { w.Time(t) })
+	p.fact(name, t.Format("2006-01-02T15:04:05.000Z"), func(w *jsontext.Writer) { w.Time(t) })
 }
 
 func (p *facts) strings(name string, list []string) {
@@ -102,7 +102,7 @@ func (p *facts) strings(name string, list []string) {
 	for i, s := range list {
 		text[i] = quoted(s)
 	}
-	p.fact(name, strings.Join(text, ", "), func(w *wire.Writer) { w.Strings(list) })
+	p.fact(name, strings.Join(text, ", "), func(w *jsontext.Writer) { w.Strings(list) })
 }
 
 // object writes a named object whose contents body writes.

@@ -1,9 +1,8 @@
 package admin
 
 import (
-	"google.golang.org/protobuf/types/known/structpb"
-
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 func (s *Server) hotRestart() string {
@@ -24,7 +23,7 @@ func (s *Server) contention(w *Response, _ *Request) error {
 	if !traced {
 		return w.text(200, "Mutex contention tracing is not enabled. To enable, run "+capital(s.product)+" with flag --enable-mutex-tracing.")
 	}
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	j.Key("num_contentions").Uint64(c.Contentions)
 	j.Key("current_wait_cycles").Uint64(c.CurrentWaitCycles)
@@ -39,7 +38,7 @@ func (s *Server) memory(w *Response, _ *Request) error {
 		read = ProcessMemory
 	}
 	m := read()
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	j.Key("allocated").Uint64(m.Allocated)
 	j.Key("heap_size").Uint64(m.HeapSize)
@@ -56,7 +55,7 @@ func (s *Server) serverInfo(w *Response, r *Request) error {
 	if s.src.Info != nil {
 		info = s.src.Info()
 	}
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	j.Key("version").String(info.Version)
 	j.Key("state").String(s.state())
@@ -67,7 +66,7 @@ func (s *Server) serverInfo(w *Response, r *Request) error {
 	info.CommandLine.write(&j)
 	if info.Node != nil {
 		j.Key("node")
-		info.Node.write(&j, s.redactor(r))
+		info.Node.write(&j, s.redactsUntyped(r))
 	}
 	j.Key("hot_restart_initializing").Bool(info.HotRestartInitializing)
 	if info.PortableCounters {
@@ -77,12 +76,12 @@ func (s *Server) serverInfo(w *Response, r *Request) error {
 	return w.json(j.Bytes())
 }
 
-func (o *CommandLine) write(j *wire.Writer) {
+func (o *CommandLine) write(j *jsontext.Writer) {
 	j.BeginObject()
 	j.Key("base_id").Uint64(o.BaseID)
 	j.Key("concurrency").Uint32(o.Concurrency)
 	j.Key("config_path").String(o.ConfigPath)
-	j.Key("config_yaml").String(wire.Text(o.ConfigYAML))
+	j.Key("config_yaml").String(redact.Text(o.ConfigYAML))
 	j.Key("allow_unknown_static_fields").Bool(o.AllowUnknownStaticFields)
 	j.Key("admin_address_path").String(o.AdminAddressPath)
 	j.Key("local_address_ip_version").String(orDefault(o.LocalAddressIPVersion, "v4"))
@@ -129,11 +128,16 @@ func orDefault(s, byDefault string) string {
 	return s
 }
 
-func (n *Node) write(j *wire.Writer, r wire.Redactor) {
+func (n *Node) write(j *jsontext.Writer, redacted bool) {
 	j.BeginObject()
 	j.Key("id").String(n.ID)
 	j.Key("cluster").String(n.Cluster)
-	j.Key("metadata").Value(redactedFields(n.Metadata, r))
+	j.Key("metadata")
+	if redacted {
+		j.Value(redact.Fields(n.Metadata))
+	} else {
+		j.Value(redact.Plain(n.Metadata))
+	}
 	if n.Region != "" || n.Zone != "" || n.SubZone != "" {
 		j.Key("locality").BeginObject()
 		j.Key("region").String(n.Region)
@@ -165,17 +169,4 @@ func (n *Node) write(j *wire.Writer, r wire.Redactor) {
 	j.Key("dynamic_parameters").BeginObject()
 	j.EndObject()
 	j.EndObject()
-}
-
-// redactedFields returns free-form values without secrets. Values that are not
-// JSON cannot be checked and are left out.
-func redactedFields(fields map[string]any, r wire.Redactor) map[string]any {
-	s, err := structpb.NewStruct(fields)
-	if err != nil {
-		return map[string]any{}
-	}
-	if clean, ok := r.Redact(s).(*structpb.Struct); ok {
-		return clean.AsMap()
-	}
-	return map[string]any{}
 }

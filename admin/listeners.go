@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
-	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -33,7 +33,7 @@ func (s *Server) showListeners(w *Response, r *Request) error {
 }
 
 func listenersJSON(list []listeners.Listener) []byte {
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	if len(list) > 0 {
 		j.Key("listener_statuses").BeginList()
@@ -62,7 +62,7 @@ func listenersJSON(list []listeners.Listener) []byte {
 }
 
 // writeAddress writes an address, omitting default values.
-func writeAddress(j *wire.Writer, a config.Address, p listeners.Protocol) {
+func writeAddress(j *jsontext.Writer, a config.Address, p listeners.Protocol) {
 	j.BeginObject()
 	defer j.EndObject()
 	if a.Pipe != "" {
@@ -128,7 +128,7 @@ func (s *Server) initDump(w *Response, r *Request) error {
 			}
 		}
 	}
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	if len(list) > 0 {
 		j.Key("unready_targets_dumps").BeginList()

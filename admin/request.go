@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // Request is a request to a known path whose framing, host and origin have been
@@ -88,7 +88,7 @@ func (r *Request) After(f func()) { r.after = append(r.after, f) }
 // Changed records a change for the audit log, and for the answer to a dry run. Values
 // that look secret are masked.
 func (r *Request) Changed(what, before, after string) {
-	r.changes = append(r.changes, Change{what, wire.Masked(what, before), wire.Masked(what, after)})
+	r.changes = append(r.changes, Change{what, redact.Masked(what, before), redact.Masked(what, after)})
 }
 
 // withoutHost reports whether r uses HTTP/1.0 and names no host. Browsers never send

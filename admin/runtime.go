@@ -3,12 +3,13 @@ package admin
 import (
 	"errors"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 )
 
 func (s *Server) runtime(w *Response, _ *Request) error {
-	var j wire.Writer
+	var j jsontext.Writer
 	j.BeginObject()
 	if s.src.Runtime == nil {
 		j.Key("layers").Strings(nil)
@@ -21,10 +22,10 @@ func (s *Server) runtime(w *Response, _ *Request) error {
 			j.Key(key).BeginObject()
 			j.Key("layer_values").BeginList()
 			for _, value := range v.PerLayer {
-				j.String(wire.Masked(key, value))
+				j.String(redact.Masked(key, value))
 			}
 			j.EndList()
-			j.Key("final_value").String(wire.Masked(key, v.Final))
+			j.Key("final_value").String(redact.Masked(key, v.Final))
 			j.EndObject()
 		}
 	}

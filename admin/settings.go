@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // Settings are named values that mutations change. With them, the server knows what a
@@ -129,7 +129,7 @@ func (w *Response) wouldChange(r *Request) error {
 	w.buf, w.contentType = w.buf[:0], typeText
 	var out strings.Builder
 	for _, c := range r.changes {
-		if c.Before != c.After || c.After == wire.Redacted {
+		if c.Before != c.After || c.After == redact.Mark {
 			out.WriteString(quoted(c.What) + ": " + quoted(c.Before) + " -> " + quoted(c.After) + "\n")
 		}
 	}

@@ -1,11 +1,10 @@
 package admin
 
 import (
-	"iter"
+	"io"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
+	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/deltastream"
@@ -67,9 +66,8 @@ type Sources struct {
 	History *history.History
 
 	Clusters Clusters
-	// ConfigDump returns the sections of /config_dump in any order, with endpoints if
-	// requested.
-	ConfigDump func(endpoints bool) []ConfigSection
+	// ConfigDump is the source of /config_dump. If nil, dumps are empty.
+	ConfigDump ConfigDump
 }
 
 // Clusters is the source of /clusters.
@@ -87,19 +85,14 @@ type Clusters interface {
 	Tracked(yield func(*status.Cluster) bool)
 }
 
-// ConfigSection is one message of /config_dump.
-type ConfigSection struct {
-	// Key is the sort key of the section. The usual keys are "bootstrap", "clusters",
-	// "endpoint", "listeners", "route_scopes", "routes" and "secrets".
-	Key string
-	// Message is the message, such as a ClustersConfigDump. It is not modified.
-	Message proto.Message
-	// Lists maps repeated fields of Message to sequences that replace them: each
-	// yields an element and the name that name_regex is matched against. They are
-	// read while the response is being sent, possibly twice, and must not hold locks.
-	// The caller owns the elements. Elements in Message are named by their field
-	// "name" or by the message packed in it.
-	Lists map[string]iter.Seq2[string, proto.Message]
+// ConfigDump is the source of /config_dump. Package server/configdump has one for
+// protobuf messages.
+type ConfigDump interface {
+	// Write writes a dump as JSON, or returns a [dump.Error] before it writes
+	// anything. It redacts secrets.
+	Write(w io.Writer, q dump.Query) error
+	// Sections returns the lists of resources of each section, in order of the keys.
+	Sections(endpoints bool) []dump.Section
 }
 
 // Health switches the inbound health checks.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // Temporary is a setting whose previous value returns by itself. Values that look
@@ -160,7 +160,7 @@ func (s *Server) expire(seq uint64) {
 	for _, name := range slices.Sorted(maps.Keys(due)) {
 		if v := due[name]; present[name] == v.value {
 			values[name] = v.back
-			entry.Changes = append(entry.Changes, Change{name, wire.Masked(name, v.value), wire.Masked(name, v.back)})
+			entry.Changes = append(entry.Changes, Change{name, redact.Masked(name, v.value), redact.Masked(name, v.back)})
 		}
 	}
 	if len(values) == 0 {
@@ -204,7 +204,7 @@ func (s *Server) Temporary() []Temporary {
 	defer s.temporaries.mu.Unlock()
 	var list []Temporary
 	for key, v := range s.temporaries.values {
-		list = append(list, Temporary{key.of.Name, key.name, wire.Masked(key.name, v.value), wire.Masked(key.name, v.back), v.until, v.seq})
+		list = append(list, Temporary{key.of.Name, key.name, redact.Masked(key.name, v.value), redact.Masked(key.name, v.back), v.until, v.seq})
 	}
 	slices.SortFunc(list, func(a, b Temporary) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Settings, b.Settings), cmp.Compare(a.Name, b.Name))
@@ -244,7 +244,7 @@ func (s *Server) undo(w *Response, r *Request) error {
 		}
 		if present[v.name] != v.after {
 			return &Error{Status: 409, Msg: fmt.Sprintf("%s has changed since entry %d: it is %s, not %s\n", quoted(v.name), seq,
-				quoted(wire.Masked(v.name, present[v.name])), quoted(wire.Masked(v.name, v.after)))}
+				quoted(redact.Masked(v.name, present[v.name])), quoted(redact.Masked(v.name, v.after)))}
 		}
 		back := v.before
 		if v.earlier != nil && !v.earlier.until.After(s.now()) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -33,7 +34,7 @@ type world struct {
 	clusters       []worldCluster
 	clusterVersion string
 	tracked        []string // names of clusters with statistics of hosts
-	config         []ConfigSection
+	config         []configdump.Section
 }
 
 func newWorld() *world {
@@ -83,7 +84,7 @@ func (w *world) sources() Sources {
 		ReloadMapping: func() error { w.note("reload"); return w.failing },
 		Sinks:         w.sinks,
 		Clusters:      (*worldClusters)(w),
-		ConfigDump:    w.configDump,
+		ConfigDump:    configdump.Source(w.configDump),
 		Listeners: func() []listeners.Listener {
 			ip := func(text string) config.Address { return config.Address{IP: netip.MustParseAddrPort(text)} }
 			return []listeners.Listener{

@@ -407,10 +407,14 @@ func TestListenersAreDumped(t *testing.T) {
 // TestOwnSections adds and removes a section as a proxy does.
 func TestOwnSections(t *testing.T) {
 	s := dumping(t)
-	s.ConfigDump().Set("listeners", func() configdump.Section {
+	dump, ok := s.Config().Admin.Sources.ConfigDump.(*configdump.Dump)
+	if !ok {
+		t.Fatalf("the source is a %T", s.Config().Admin.Sources.ConfigDump)
+	}
+	dump.Set("listeners", func() configdump.Section {
 		return configdump.Listeners([]configdump.Listener{{Name: "mine"}}, time.Time{})
 	})
-	s.ConfigDump().Set("routes", nil)
+	dump.Set("routes", nil)
 	if got := string(ask(t, s, "/config_dump?mask=static_listeners")); !strings.Contains(got, `"name": "mine"`) {
 		t.Errorf("listeners: %s", got)
 	}

@@ -162,7 +162,6 @@ type Server struct {
 	control   Control            // nil without control planes
 	events    *eventlog.Logs     // for clusters
 	outliers  *eventlog.File     // part of events; optional
-	dump      ConfigDump
 	listeners *listeners.Registry
 	ports     []*port
 	portTLS   []*certs.Server // by index of cfg.Listeners; nil without TLS

@@ -38,9 +38,6 @@ func (s *Server) fillSources(src *admin.Sources) {
 	if src.Clusters == nil {
 		src.Clusters = s.clusters
 	}
-	if src.ConfigDump == nil {
-		src.ConfigDump = s.dump.Sections
-	}
 	if src.Unready == nil {
 		src.Unready = s.unready
 	}

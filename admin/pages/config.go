@@ -4,20 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/admin/dump"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // resource is a list of the configuration dump.
 type resource struct {
-	section, field string
-	names          []string // of the page that is shown
-	total          int
+	field string
+	names []string // of the page that is shown
+	total int
 }
 
 // mostShown is how much of a dump the page shows, in bytes of JSON. A tree of it has
@@ -43,8 +40,7 @@ func showConfig(v *view) error {
 		v.search(text, eds)
 	}
 	v.Put(h("<div class='cols split'>\n<div class='stack'>\n"))
-	sections := slices.Clone(v.src.ConfigDump(eds))
-	slices.SortStableFunc(sections, func(a, b admin.ConfigSection) int { return strings.Compare(a.Key, b.Key) })
+	sections := v.src.ConfigDump.Sections(eds)
 	total := 0
 	for i := range sections {
 		total += v.section(&sections[i], field, name, strings.ToLower(wanted))
@@ -79,24 +75,16 @@ func (v *view) redacted() {
 
 // section appends a section with the names of its resources, and returns how many it
 // has.
-func (v *view) section(s *admin.ConfigSection, field, name, wanted string) (total int) {
-	if s.Message == nil {
-		return 0
-	}
+func (v *view) section(s *dump.Section, field, name, wanted string) (total int) {
 	id := "section-" + s.Key
 	v.panel(id, capital(s.Key), func() {
-		if settings(s) != "" {
+		if len(s.Fields) > 0 {
 			v.Put(h("<a href='"), v.here("resource", "", "name", "", "section", s.Key), h("'>Fields</a>"))
 		}
 	}, func() {
 		some := false
-		fields := s.Message.ProtoReflect().Descriptor().Fields()
-		for i := range fields.Len() {
-			fd := fields.Get(i)
-			if !fd.IsList() || fd.Message() == nil {
-				continue
-			}
-			r := list(s, fd, wanted)
+		for i := range s.Lists {
+			r := list(&s.Lists[i], wanted)
 			if r.total == 0 {
 				continue
 			}
@@ -122,24 +110,11 @@ func (v *view) section(s *admin.ConfigSection, field, name, wanted string) (tota
 	return total
 }
 
-// settings returns the mask of the fields of a section that are no lists of
-// resources.
-func settings(s *admin.ConfigSection) string {
-	var names []string
-	fields := s.Message.ProtoReflect().Descriptor().Fields()
-	for i := range fields.Len() {
-		if fd := fields.Get(i); !fd.IsList() || fd.Message() == nil {
-			names = append(names, string(fd.Name()))
-		}
-	}
-	return strings.Join(names, ",")
-}
-
 // list returns the names of the resources in a field that contain a text.
-func list(s *admin.ConfigSection, fd protoreflect.FieldDescriptor, wanted string) resource {
+func list(l *dump.List, wanted string) resource {
 	const most = 50
-	r := resource{section: s.Key, field: string(fd.Name())}
-	for name := range s.Elements(fd) {
+	r := resource{field: l.Field}
+	for name := range l.Names {
 		if wanted != "" && !strings.Contains(strings.ToLower(name), wanted) {
 			continue
 		}
@@ -153,7 +128,7 @@ func list(s *admin.ConfigSection, fd protoreflect.FieldDescriptor, wanted string
 
 // dump appends the tree of what is chosen: a resource, all of a field, or the settings
 // of a section.
-func (v *view) dump(sections []admin.ConfigSection, field, name string, eds bool) {
+func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
 	section := v.query.Value("section")
 	if field == "" && section == "" {
 		section = "bootstrap"
@@ -174,8 +149,8 @@ func (v *view) dump(sections []admin.ConfigSection, field, name string, eds bool
 	if field == "" {
 		mask := ""
 		for i := range sections {
-			if sections[i].Key == section && sections[i].Message != nil {
-				mask = settings(&sections[i])
+			if sections[i].Key == section {
+				mask = strings.Join(sections[i].Fields, ",")
 			}
 		}
 		request = url("/config_dump", "mask", mask)
@@ -250,7 +225,7 @@ func (v *view) leaf(key string, token json.Token) {
 	v.Put(h("<div class='leaf'><span class='key'>"), key, h("</span> "))
 	text := fmt.Sprint(token)
 	switch {
-	case text == wire.Redacted:
+	case text == redact.Mark:
 		v.redacted()
 	case token == nil:
 		v.Put(h("<span class='quiet'>null</span>"))

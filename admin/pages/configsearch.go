@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // hit is a line of a configuration dump that contains the searched text.
@@ -124,7 +124,7 @@ func (v *view) search(wanted string, eds bool) {
 			})
 			g.cell(x.path, v.text(h("<code class='wrap'>"), x.path, h("</code>")))
 			g.cell(x.value, func() {
-				if x.value == wire.Redacted {
+				if x.value == redact.Mark {
 					v.redacted()
 					return
 				}

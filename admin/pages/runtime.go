@@ -3,7 +3,7 @@ package pages
 import (
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 )
 
@@ -47,12 +47,12 @@ func (v *view) editForm(values *layers.Snapshot) {
 		value, known := values.Get(key)
 		v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
 		if known {
-			v.Put(h(" <span class='quiet'>now "), shown(wire.Masked(key, value)), h("</span>"))
+			v.Put(h(" <span class='quiet'>now "), shown(redact.Masked(key, value)), h("</span>"))
 		} else {
 			v.Put(h(" <span class='quiet'>new</span>"))
 		}
 		v.Put(h("</p><div class='row'><input type='text' class='find grow' id='value' name='"), key, h("' autocomplete='off' value='"))
-		if wire.Masked(key, value) == value {
+		if redact.Masked(key, value) == value {
 			v.Put(value)
 		}
 		v.Put(h("'>"))
@@ -111,13 +111,13 @@ func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted stri
 		rows++
 		g.row("")
 		g.head(key, v.text(h("<code class='wrap'>"), key, h("</code>")))
-		final := wire.Masked(key, x.Final)
+		final := redact.Masked(key, x.Final)
 		g.cell(final, func() {
 			v.Put(h("<b class='wrap'>"), final, h("</b>"))
 			v.left("runtime", key)
 		})
 		for _, value := range x.PerLayer {
-			value = wire.Masked(key, value)
+			value = redact.Masked(key, value)
 			g.cell(value, func() { v.orNone(value) })
 		}
 		if edit {

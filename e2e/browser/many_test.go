@@ -26,6 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	pagesof "github.com/statsd-admin/statsd-admin/admin/pages"
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -58,7 +59,7 @@ func (many) Statuses(yield func(*status.Cluster) bool) {
 	}
 }
 
-func (m many) configuration(bool) []admin.ConfigSection {
+func (m many) configuration(bool) []configdump.Section {
 	filler := strings.Repeat("filler of metadata ", 270)
 	list := func(yield func(string, proto.Message) bool) {
 		for i := range manyClusters {
@@ -76,7 +77,7 @@ func (m many) configuration(bool) []admin.ConfigSection {
 			}
 		}
 	}
-	return []admin.ConfigSection{
+	return []configdump.Section{
 		{Key: "bootstrap", Message: &adminv3.BootstrapConfigDump{Bootstrap: &bootstrapv3.Bootstrap{Node: &corev3.Node{Id: "node-17"}}}},
 		{Key: "clusters", Message: &adminv3.ClustersConfigDump{VersionInfo: "1"}, Lists: map[string]iter.Seq2[string, proto.Message]{"static_clusters": list}},
 	}
@@ -87,7 +88,7 @@ func (m many) configuration(bool) []admin.ConfigSection {
 // search find it, and no secret is in it.
 func TestManyClusters(t *testing.T) {
 	source := many{private: "canary-of-a-secret"}
-	srv, err := admin.New(admin.Config{Store: store.New(store.Options{}), Sources: admin.Sources{Clusters: source, ConfigDump: source.configuration}})
+	srv, err := admin.New(admin.Config{Store: store.New(store.Options{}), Sources: admin.Sources{Clusters: source, ConfigDump: configdump.Source(source.configuration)}})
 	if err != nil {
 		t.Fatal(err)
 	}

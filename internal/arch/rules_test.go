@@ -105,8 +105,8 @@ func confinement() []confined {
 		},
 		{
 			[]string{"google.golang.org/protobuf", "github.com/golang/protobuf", "github.com/envoyproxy/", "github.com/cncf/xds", "go.opentelemetry.io/proto"},
-			[]string{"upstream/config/decode", "upstream/config/v2form", "upstream/xds", "server/configdump", "server/tap", "internal/wire", "bootstrap", "admin"},
-			"protobuf messages stay in the boundary packages (upstream/config/decode, upstream/xds, server/configdump, server/tap, internal/wire, bootstrap, admin): take the immutable structs of upstream/config, or write the bytes by hand",
+			[]string{"upstream/config/decode", "upstream/config/v2form", "upstream/xds", "server/configdump", "server/tap", "internal/wire", "bootstrap"},
+			"protobuf messages stay in the boundary packages (upstream/config/decode, upstream/xds, server/configdump, server/tap, internal/wire, bootstrap): take the immutable structs of upstream/config, or write the bytes by hand",
 		},
 	}
 }

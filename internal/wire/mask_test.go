@@ -163,3 +163,10 @@ func FuzzMaskPacked(f *testing.F) {
 		}
 	})
 }
+
+func TestMaskPaths(t *testing.T) {
+	mask := ParseMask(",a.b,,c,")
+	if got := mask.Paths(); strings.Join(got, " ") != "a.b c" || mask.Has("a") || !mask.Has("c") || mask.Has("") {
+		t.Errorf("paths %q", got)
+	}
+}

@@ -3,14 +3,16 @@ package wire
 import (
 	"cmp"
 	"encoding/base64"
+	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 )
 
 // Defaults selects the treatment of fields with default values.
@@ -28,6 +30,20 @@ const (
 // maxDepth bounds the nesting of messages. Messages packed deeper are written as
 // bytes.
 const maxDepth = 100
+
+// Writer is a [jsontext.Writer] that also writes messages. The zero value is ready to
+// use and keeps the document; a Writer made by [To] streams it.
+type Writer struct {
+	jsontext.Writer
+
+	// unpacked holds the content of the packed messages to be written next.
+	unpacked map[*anypb.Any]proto.Message
+	// fields holds the fields of the messages being written, outer ones first.
+	fields []protoreflect.FieldDescriptor
+}
+
+// To returns a Writer that sends the document to dst; see [jsontext.To].
+func To(dst io.Writer) *Writer { return &Writer{Writer: *jsontext.To(dst)} }
 
 // Message writes m. Fields have the names of the definition, in order of their
 // numbers; map entries are in order of their keys. A packed message of unknown type,
@@ -213,9 +229,9 @@ func (p printer) scalar(kind protoreflect.Kind, v protoreflect.Value) {
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		p.w.Uint64(v.Uint())
 	case protoreflect.FloatKind:
-		p.w.float(v.Float(), 32)
+		p.w.Float(v.Float(), 32)
 	default:
-		p.w.float(v.Float(), 64)
+		p.w.Float(v.Float(), 64)
 	}
 }
 
@@ -231,7 +247,7 @@ func (p printer) wellKnown(m protoreflect.Message, depth int) bool {
 	case "Any":
 		p.packed(m, depth)
 	case "Duration":
-		p.w.durationOf(field(1).Int(), int32(field(2).Int()))
+		p.w.Seconds(field(1).Int(), int32(field(2).Int()))
 	case "Timestamp":
 		p.w.Time(time.Unix(field(1).Int(), field(2).Int()))
 	case "FieldMask":
@@ -336,38 +352,6 @@ func pack(a *anypb.Any, m proto.Message) bool {
 		a.Value = b
 	}
 	return err == nil
-}
-
-// Int64 writes a 64-bit number, which is a string in JSON.
-func (w *Writer) Int64(n int64) {
-	w.value()
-	w.buf = append(w.buf, '"')
-	w.buf = strconv.AppendInt(w.buf, n, 10)
-	w.buf = append(w.buf, '"')
-}
-
-func (w *Writer) float(f float64, bits int) {
-	w.value()
-	w.buf = appendNumber(w.buf, f, bits)
-}
-
-// durationOf writes a duration whose seconds may not fit in a time.Duration.
-func (w *Writer) durationOf(seconds int64, nanos int32) {
-	w.value()
-	w.buf = append(w.buf, '"')
-	if seconds < 0 || nanos < 0 {
-		w.buf = append(w.buf, '-')
-	}
-	w.buf = strconv.AppendUint(w.buf, magnitude(seconds), 10)
-	w.buf = appendDecimals(w.buf, int(min(magnitude(int64(nanos)), 999_999_999)))
-	w.buf = append(w.buf, 's', '"')
-}
-
-func magnitude(n int64) uint64 {
-	if n < 0 {
-		return -uint64(n)
-	}
-	return uint64(n)
 }
 
 // joinPaths returns the paths of a mask in JSON form: comma-separated and in lower

@@ -54,15 +54,6 @@ func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Mes
 	return m
 }
 
-// Text returns [Redacted] for a text of settings, in any notation, that seems to
-// contain a secret, and otherwise the text.
-func Text(s string) string {
-	if redact.LooksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
-		return Redacted
-	}
-	return s
-}
-
 // message redacts m in place. secret means that an enclosing field is secret.
 func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > maxDepth {
@@ -135,7 +126,7 @@ func (r Redactor) entries(fd protoreflect.FieldDescriptor, entries protoreflect.
 	untyped := value.Kind() == protoreflect.StringKind || value.Kind() == protoreflect.BytesKind ||
 		value.Message() != nil && (value.Message().FullName() == "google.protobuf.Value" || value.Message().FullName() == "google.protobuf.Struct")
 	for _, key := range sortedKeys(entries) {
-		hide := hide || r.Untyped && untyped && (secretKey.MatchString(key.String()) || key.String() == "headers")
+		hide := hide || r.Untyped && untyped && (redact.Key(key.String()) || key.String() == "headers")
 		v := entries.Get(key)
 		if value.Message() != nil {
 			r.message(v.Message(), hide, depth+1)
@@ -222,14 +213,7 @@ func Sensitive(fd protoreflect.FieldDescriptor) bool {
 	return ok && secret
 }
 
-var (
-	secretKey    = regexp.MustCompile(`(?i)password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`)
-	inlineData   = regexp.MustCompile(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
-	secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
-)
-
-// SecretKey reports whether the name of a setting says that its value is secret.
-func SecretKey(name string) bool { return secretKey.MatchString(name) }
+var secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
 
 // isSecretHeader reports whether m is a header whose name implies a secret value.
 func isSecretHeader(m protoreflect.Message) bool {
@@ -238,13 +222,4 @@ func isSecretHeader(m protoreflect.Message) bool {
 	}
 	key := m.Descriptor().Fields().ByName("key")
 	return key != nil && key.Kind() == protoreflect.StringKind && secretHeader.MatchString(m.Get(key).String())
-}
-
-// Masked returns a setting for display: [Redacted] if its name or its value looks
-// secret, and otherwise the value.
-func Masked(name, value string) string {
-	if value != "" && (SecretKey(name) || redact.LooksSecret(value)) {
-		return Redacted
-	}
-	return value
 }

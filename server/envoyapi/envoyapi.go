@@ -33,8 +33,14 @@ type Config struct {
 	Bootstrap map[string]any
 }
 
-// Add adds control planes and the sections of /config_dump to a server.
-func Add(cfg *server.Config, c Config) {
+// Add adds control planes and /config_dump to a server. It returns the dump, which is
+// also the ConfigDump of the sources in cfg unless there is another. A proxy sets its
+// listeners and routes there after server.New, which sets the usual sections.
+func Add(cfg *server.Config, c Config) *configdump.Dump {
+	dump := new(configdump.Dump)
+	if cfg.Admin.Sources.ConfigDump == nil {
+		cfg.Admin.Sources.ConfigDump = dump
+	}
 	for _, p := range c.Secrets {
 		cfg.Clusters.Secrets = append(cfg.Clusters.Secrets, p.Secret)
 	}
@@ -45,9 +51,10 @@ func Add(cfg *server.Config, c Config) {
 		return control{client, c.CDS != nil}, err
 	}
 	cfg.Extend = append(cfg.Extend, func(s *server.Server) error {
-		c.addSections(s, client)
+		c.addSections(dump, s, client)
 		return nil
 	})
+	return dump
 }
 
 // control is the xDS client of a server.
@@ -84,9 +91,8 @@ func (c *Config) client(s *server.Server) (*xds.Client, error) {
 	return xds.New(cfg)
 }
 
-// addSections adds the sections of /config_dump.
-func (c *Config) addSections(s *server.Server, client *xds.Client) {
-	dump := s.ConfigDump()
+// addSections adds the sections of a server to its dump.
+func (c *Config) addSections(dump *configdump.Dump, s *server.Server, client *xds.Client) {
 	set := func(key string, section configdump.Section) {
 		dump.Set(key, func() configdump.Section { return section })
 	}

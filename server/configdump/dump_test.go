@@ -1,4 +1,4 @@
-package server_test
+package configdump_test
 
 import (
 	"strings"
@@ -6,12 +6,11 @@ import (
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/server/configdump"
 )
 
-func TestConfigDumpSections(t *testing.T) {
-	var d server.ConfigDump
+func TestDumpSections(t *testing.T) {
+	var d configdump.Dump
 	keys := func(endpoints bool) string {
 		var out []string
 		for _, s := range d.Sections(endpoints) {
@@ -22,11 +21,11 @@ func TestConfigDumpSections(t *testing.T) {
 	if got := keys(true); got != "" {
 		t.Errorf("at first: %s", got)
 	}
-	some := func() admin.ConfigSection { return admin.ConfigSection{Message: &emptypb.Empty{}} }
+	some := func() configdump.Section { return configdump.Section{Message: &emptypb.Empty{}} }
 	for _, key := range []string{"secrets", "routes", "route_scopes", "listeners", "endpoint"} {
 		d.Set(key, some)
 	}
-	d.Set("settings", func() admin.ConfigSection { return admin.ConfigSection{} })
+	d.Set("settings", func() configdump.Section { return configdump.Section{} })
 	d.Set("routes", nil)
 	if got := keys(false); got != "listeners route_scopes secrets" {
 		t.Errorf("without endpoints: %s", got)

@@ -1,4 +1,4 @@
-package wire
+package jsontext
 
 import (
 	"bytes"
@@ -82,22 +82,5 @@ func TestFirstErrorOfTheDestinationStays(t *testing.T) {
 	w.EndList()
 	if err := w.Finish(); err != first || len(p.sent) != 1 {
 		t.Errorf("%v, %d pieces", err, len(p.sent))
-	}
-}
-
-func TestMaskPaths(t *testing.T) {
-	mask := ParseMask(",a.b,,c,")
-	if got := mask.Paths(); strings.Join(got, " ") != "a.b c" || mask.Has("a") || !mask.Has("c") || mask.Has("") {
-		t.Errorf("paths %q", got)
-	}
-}
-
-func TestMaskedShowsWhatIsHarmless(t *testing.T) {
-	for _, tt := range []struct{ name, value, want string }{
-		{"db_password", "hush", Redacted}, {"db_password", "", ""}, {"level", "5", "5"}, {"note", "-----BEGIN PRIVATE KEY-----", Redacted}, {"API-Key", "x", Redacted},
-	} {
-		if got := Masked(tt.name, tt.value); got != tt.want {
-			t.Errorf("%s=%s: %q, want %q", tt.name, tt.value, got, tt.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package jsontext
 
 import (
 	"io"
@@ -8,15 +8,11 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // Writer appends one JSON document to a buffer:
 //
-//	var w wire.Writer
+//	var w jsontext.Writer
 //	w.BeginObject()
 //	w.Key("allocated").Uint64(41943040)
 //	w.EndObject()
@@ -36,10 +32,6 @@ type Writer struct {
 	depth int
 	dst   io.Writer // nil: the document is kept
 	err   error     // of dst; nothing is written after it
-	// unpacked holds the content of the packed messages to be written next.
-	unpacked map[*anypb.Any]proto.Message
-	// fields holds the fields of the messages being written, outer ones first.
-	fields []protoreflect.FieldDescriptor
 	// empty: the innermost object or list has no content yet.
 	empty, keyed bool
 }
@@ -184,6 +176,40 @@ func (w *Writer) Uint64(n uint64) {
 	w.buf = append(w.buf, '"')
 }
 
+// Int64 writes a 64-bit number, which is a string in JSON.
+func (w *Writer) Int64(n int64) {
+	w.value()
+	w.buf = append(w.buf, '"')
+	w.buf = strconv.AppendInt(w.buf, n, 10)
+	w.buf = append(w.buf, '"')
+}
+
+// Float writes a number in the shortest form that parses as the same number with that
+// many bits.
+func (w *Writer) Float(f float64, bits int) {
+	w.value()
+	w.buf = appendNumber(w.buf, f, bits)
+}
+
+// Seconds writes a duration whose seconds may not fit in a time.Duration.
+func (w *Writer) Seconds(seconds int64, nanos int32) {
+	w.value()
+	w.buf = append(w.buf, '"')
+	if seconds < 0 || nanos < 0 {
+		w.buf = append(w.buf, '-')
+	}
+	w.buf = strconv.AppendUint(w.buf, magnitude(seconds), 10)
+	w.buf = appendDecimals(w.buf, int(min(magnitude(int64(nanos)), 999_999_999)))
+	w.buf = append(w.buf, 's', '"')
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
 // Duration writes seconds with 0, 3, 6 or 9 decimals and an s: "0.250s".
 func (w *Writer) Duration(d time.Duration) {
 	w.value()
@@ -296,7 +322,7 @@ func (w *Writer) Value(v any) {
 	case string:
 		w.String(v)
 	case float64:
-		w.float(v, 64)
+		w.Float(v, 64)
 	case []any:
 		w.BeginList()
 		for _, e := range v {

@@ -1,0 +1,84 @@
+// Package dump holds plain values of the configuration dump: a request for it, the
+// errors that it answers with, and the lists of resources in it.
+package dump
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+)
+
+// Query is a request for a dump.
+type Query struct {
+	// Endpoints includes the section of endpoints.
+	Endpoints bool
+	// Resource, if not empty, selects the elements of one repeated field.
+	Resource string
+	// Mask, if not empty, selects the fields at comma-separated paths.
+	Mask string
+	// Untyped also redacts data that only looks secret.
+	Untyped bool
+	// Match reports whether the resource of a name is shown. If nil, all are. Its
+	// error ends the dump.
+	Match func(name string) (bool, error)
+}
+
+// Matches reports whether the resource of a name is shown.
+func (q *Query) Matches(name string) (bool, error) {
+	if q.Match == nil {
+		return true, nil
+	}
+	return q.Match(name)
+}
+
+// Section is a section of a dump.
+type Section struct {
+	// Key is the sort key of the section. The usual keys are "bootstrap", "clusters",
+	// "endpoint", "listeners", "route_scopes", "routes" and "secrets".
+	Key string
+	// Fields are the names of the fields that are no lists of resources.
+	Fields []string
+	Lists  []List
+}
+
+// List is a list of resources. Names yields the name of each, or "", and reads the
+// list each time.
+type List struct {
+	Field string
+	Names iter.Seq[string]
+}
+
+// Error is the reason why a dump was refused, as the client gets it.
+type Error struct {
+	Status int // of HTTP
+	Text   string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return "dump: " + e.Text }
+
+// NotFound returns the error for a resource that no section has.
+func NotFound(resource string) *Error {
+	return &Error{http.StatusNotFound, resource + " not found in config dump"}
+}
+
+// NotRepeated returns the error for a resource that is no list.
+func NotRepeated(resource string) *Error {
+	return &Error{http.StatusBadRequest, resource + " is not a repeated field. Use ?mask=" + resource + " to get only this field"}
+}
+
+// Unfit returns the error for a mask that fits no section.
+func Unfit(mask string) *Error {
+	return &Error{http.StatusBadRequest, "FieldMask " + mask + " could not be successfully applied to any configs."}
+}
+
+// UnfitPaths returns the error for paths that do not fit a resource. It shows them in
+// the text format of their message.
+func UnfitPaths(paths []string) *Error {
+	var text strings.Builder
+	for _, path := range paths {
+		fmt.Fprintf(&text, "paths: %q\n", path)
+	}
+	return &Error{http.StatusBadRequest, "FieldMask " + text.String() + " could not be successfully used."}
+}

@@ -1,0 +1,29 @@
+package redact
+
+import "regexp"
+
+var (
+	secretKey  = regexp.MustCompile(`(?i)password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`)
+	inlineData = regexp.MustCompile(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
+)
+
+// Key reports whether the name of a setting says that its value is secret.
+func Key(name string) bool { return secretKey.MatchString(name) }
+
+// Masked returns a setting for display: [Mark] if its name or its value looks
+// secret, and otherwise the value.
+func Masked(name, value string) string {
+	if value != "" && (Key(name) || LooksSecret(value)) {
+		return Mark
+	}
+	return value
+}
+
+// Text returns [Mark] for a text of settings, in any notation, that seems to
+// contain a secret, and otherwise the text.
+func Text(s string) string {
+	if LooksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
+		return Mark
+	}
+	return s
+}

@@ -1,0 +1,292 @@
+package configdump
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/statsd-admin/statsd-admin/admin/dump"
+	"github.com/statsd-admin/statsd-admin/internal/wire"
+)
+
+// Source returns the sections of a dump in any order, with endpoints if requested. It
+// is an admin.ConfigDump.
+type Source func(endpoints bool) []Section
+
+// Sections returns the lists of resources of each section in key order.
+func (s Source) Sections(endpoints bool) []dump.Section {
+	var out []dump.Section
+	for _, of := range s.messages(endpoints) {
+		shown := dump.Section{Key: of.Key}
+		fields := of.Message.ProtoReflect().Descriptor().Fields()
+		for i := range fields.Len() {
+			fd := fields.Get(i)
+			if !isMessageList(fd) {
+				shown.Fields = append(shown.Fields, string(fd.Name()))
+				continue
+			}
+			shown.Lists = append(shown.Lists, dump.List{Field: string(fd.Name()), Names: func(yield func(string) bool) {
+				for name := range of.elements(fd) {
+					if !yield(name) {
+						return
+					}
+				}
+			}})
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// messages returns the sections that have a message in key order.
+func (s Source) messages(endpoints bool) []Section {
+	out := slices.DeleteFunc(slices.Clone(s(endpoints)), func(s Section) bool { return s.Message == nil })
+	slices.SortStableFunc(out, func(a, b Section) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// Write writes the dump that a query asks for as JSON. It returns a [dump.Error]
+// before it writes anything, or an error of to or of the filter of the query.
+func (s Source) Write(to io.Writer, q dump.Query) error {
+	d := writer{
+		Query: q, to: to, sections: s.messages(q.Endpoints),
+		mask: wire.ParseMask(q.Mask), redactor: wire.Redactor{Untyped: q.Untyped},
+	}
+	if q.Resource != "" {
+		return d.resource()
+	}
+	return d.all()
+}
+
+// writer writes one dump.
+type writer struct {
+	dump.Query
+	to       io.Writer
+	sections []Section
+	mask     wire.Mask // without paths: all fields
+	redactor wire.Redactor
+
+	out    *wire.Writer
+	opened bool // "configs" was begun
+}
+
+// begin starts the response.
+func (d *writer) begin() {
+	d.out = wire.To(d.to)
+	d.out.BeginObject()
+}
+
+// config starts the list of configs, if it has not yet been started.
+func (d *writer) config() {
+	if !d.opened {
+		d.out.Key("configs").BeginList()
+		d.opened = true
+	}
+}
+
+func (d *writer) finish() error {
+	if d.opened {
+		d.out.EndList()
+	}
+	d.out.EndObject()
+	return d.out.Finish()
+}
+
+// all writes the sections that match the mask.
+func (d *writer) all() error {
+	masked := len(d.mask.Paths()) > 0
+	if masked {
+		d.sections = slices.DeleteFunc(d.sections, func(s Section) bool {
+			return d.mask.Fits(s.Message.ProtoReflect().Descriptor()) != nil
+		})
+		if len(d.sections) == 0 {
+			return dump.Unfit(d.Mask)
+		}
+	}
+	d.begin()
+	for i := range d.sections {
+		d.config()
+		if err := d.section(&d.sections[i], masked); err != nil {
+			return err
+		}
+	}
+	return d.finish()
+}
+
+// section writes one section: its lists of messages element by element, in between
+// the other fields.
+func (d *writer) section(s *Section, masked bool) error {
+	rest := withoutLists(s.Message)
+	if masked {
+		rest = proto.Clone(rest)
+		if err := d.mask.Keep(rest); err != nil {
+			return err
+		}
+	}
+	rest = d.redactor.Redact(rest)
+	if !hasMessageLists(rest) {
+		d.out.Packed(rest, wire.OmitDefaults)
+		return d.out.Err()
+	}
+	d.out.BeginObject()
+	d.out.Key("@type").String(wire.TypeURL(s.Message))
+	var failed error
+	d.out.Members(rest, wire.OmitDefaults, func(fd protoreflect.FieldDescriptor) bool {
+		if !isMessageList(fd) {
+			return failed != nil
+		}
+		if failed == nil && (!masked || d.mask.Has(fd.Name())) {
+			failed = d.list(s, fd)
+		}
+		return true
+	})
+	d.out.EndObject()
+	return failed
+}
+
+// withoutLists returns a message with the fields of m except lists of messages. It
+// shares their values.
+func withoutLists(m proto.Message) proto.Message {
+	from := m.ProtoReflect()
+	to := from.New()
+	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if !isMessageList(fd) {
+			to.Set(fd, v)
+		}
+		return true
+	})
+	return to.Interface()
+}
+
+func hasMessageLists(m proto.Message) bool {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if isMessageList(fields.Get(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isMessageList(fd protoreflect.FieldDescriptor) bool { return fd.IsList() && fd.Message() != nil }
+
+// list writes a field with its elements, or nothing if there are none.
+func (d *writer) list(s *Section, fd protoreflect.FieldDescriptor) error {
+	some := false
+	for name, element := range s.elements(fd) {
+		if ok, err := d.Matches(name); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		if !some {
+			d.out.Key(string(fd.Name())).BeginList()
+			some = true
+		}
+		d.out.Message(d.out.Redact(d.redactor, fd, element), wire.OmitDefaults)
+		if err := d.out.Err(); err != nil {
+			return err
+		}
+	}
+	if some {
+		d.out.EndList()
+	}
+	return nil
+}
+
+// elements returns the elements of a repeated field of messages with their names. The
+// caller owns the elements.
+func (s *Section) elements(fd protoreflect.FieldDescriptor) iter.Seq2[string, proto.Message] {
+	if list := s.Lists[string(fd.Name())]; list != nil {
+		return list
+	}
+	return func(yield func(string, proto.Message) bool) {
+		list := s.Message.ProtoReflect().Get(fd).List()
+		for i := range list.Len() {
+			element := proto.Clone(list.Get(i).Message().Interface())
+			if !yield(configName(element), element) {
+				return
+			}
+		}
+	}
+}
+
+// configName returns the name of a configuration message, or of the first message
+// packed in it that has a name.
+func configName(m proto.Message) string {
+	r := m.ProtoReflect()
+	fields := r.Descriptor().Fields()
+	for _, name := range [...]protoreflect.Name{"name", "cluster_name"} {
+		if fd := fields.ByName(name); fd != nil && fd.Kind() == protoreflect.StringKind && !fd.IsList() {
+			return r.Get(fd).String()
+		}
+	}
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		if fd.Message() == nil || fd.IsList() || fd.IsMap() || !r.Has(fd) {
+			continue
+		}
+		packed, ok := r.Get(fd).Message().Interface().(*anypb.Any)
+		if !ok {
+			continue
+		}
+		if content, err := packed.UnmarshalNew(); err == nil {
+			if name := configName(content); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// resource writes the elements of one field.
+func (d *writer) resource() error {
+	for i := range d.sections {
+		s := &d.sections[i]
+		fd := s.Message.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(d.Resource))
+		switch {
+		case fd == nil:
+			continue
+		case !isMessageList(fd):
+			return dump.NotRepeated(d.Resource)
+		}
+		return d.elements(s, fd)
+	}
+	return dump.NotFound(d.Resource)
+}
+
+func (d *writer) elements(s *Section, fd protoreflect.FieldDescriptor) error {
+	masked := len(d.mask.Paths()) > 0
+	if masked { // an answer under way cannot become an error
+		for name, element := range s.elements(fd) {
+			if ok, err := d.Matches(name); err != nil {
+				return err
+			} else if ok && d.mask.FitsPacked(element) != nil {
+				return dump.UnfitPaths(d.mask.Paths())
+			}
+		}
+	}
+	d.begin()
+	for name, element := range s.elements(fd) {
+		if ok, err := d.Matches(name); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		if masked && d.mask.KeepPacked(element) != nil {
+			return fmt.Errorf("configdump: %s has another type than a moment ago", name)
+		}
+		d.config()
+		d.out.Packed(d.out.Redact(d.redactor, fd, element), wire.OmitDefaults)
+		if err := d.out.Err(); err != nil {
+			return err
+		}
+	}
+	return d.finish()
+}
