@@ -25,7 +25,6 @@ const head = "global: {scrape_interval: 200ms, scrape_timeout: 200ms}\n"
 const scrape = `
 scrape_configs:
 - job_name: daemon
-  metrics_path: /stats/metrics
   static_configs: [{targets: %s}]
 `
 
@@ -117,6 +116,29 @@ func start(t testing.TB, program, address string, args []string) *Server {
 			t.Fatal("prometheus is not ready")
 		}
 	}
+}
+
+// Types returns the types of the metrics that were scraped.
+func (s *Server) Types() map[string]string {
+	s.t.Helper()
+	resp, err := http.Get(s.URL + "/api/v1/metadata")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Data map[string][]struct{ Type string }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		s.t.Fatal(err)
+	}
+	types := map[string]string{}
+	for name, all := range answer.Data {
+		for _, m := range all {
+			types[name] = m.Type
+		}
+	}
+	return types
 }
 
 // Query returns the only value of an instant query, and whether there is one.

@@ -8,8 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/promserver"
 )
 
-// TestPrometheusServer lets a Prometheus server scrape the daemon and queries it for
-// known values.
+// TestPrometheusServer lets a Prometheus server with its defaults scrape the daemon, and
+// queries it for known values and for the types of all metrics.
 func TestPrometheusServer(t *testing.T) {
 	need.Program(t, "prometheus")
 	d := daemon.Start(t, daemon.Config{})
@@ -31,6 +31,17 @@ func TestPrometheusServer(t *testing.T) {
 	p.Expect(`histogram_quantile(0.5, shop_latency_bucket)`, promserver.Within(25, 50.001))
 	p.Expect(`histogram_quantile(0.95, shop_latency_bucket)`, promserver.Within(50, 100))
 	p.Expect(`shop_sampled_count`, promserver.Is(1000))
+	types := p.Types()
+	for name, want := range map[string]string{"shop_orders": "counter", "shop_level": "gauge", "shop_latency": "histogram", "proxy_ingest_lines": "counter"} {
+		if types[name] != want {
+			t.Errorf("Prometheus takes %s for a %q, want %q", name, types[name], want)
+		}
+	}
+	for name, typ := range types {
+		if typ == "unknown" {
+			t.Errorf("Prometheus does not know the type of %s", name)
+		}
+	}
 	p.Expect(`max_over_time(up{job="daemon"}[5m]) == min_over_time(up{job="daemon"}[5m])`, promserver.Is(1))
 	p.Expect(`scrape_samples_scraped{job="daemon"} == scrape_samples_post_metric_relabeling{job="daemon"}`, promserver.Within(100, 1e6))
 }
