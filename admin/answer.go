@@ -65,12 +65,12 @@ func (s *Server) exists(e *Endpoint) bool { return s.cfg.Mode != ModeMetricsOnly
 func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 	r.endpoint = e
 	if e.Mutates && s.cfg.Mode == ModeReadOnly {
-		if r.method == "POST" {
+		if r.method == "POST" || e.Put && r.method == "PUT" {
 			s.auditRefusal(r, "read only")
 		}
 		return w.text(403, "this server is read only\n")
 	}
-	if e.Mutates && r.method != "POST" {
+	if e.Mutates && r.method != "POST" && !(e.Put && r.method == "PUT") {
 		return s.refuseMethod(e, w, r)
 	}
 	if x, ok := w.transport.(*exchange); ok && x.conn.reserved && !e.critical {

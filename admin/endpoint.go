@@ -54,6 +54,8 @@ type Endpoint struct {
 	Fixed bool
 	// Hidden keeps the endpoint out of all lists.
 	Hidden bool
+	// Put accepts a mutation that is sent as PUT, too.
+	Put bool
 
 	metrics       bool // exists in ModeMetricsOnly
 	critical      bool // answered on reserved connections

@@ -224,13 +224,19 @@ func TestExporterRuns(t *testing.T) {
 		if status, body := request("POST", "/-/reload"); status != 200 || len(d.StatsD().Mapping().Rules) != 2 {
 			t.Errorf("/-/reload: %d %s", status, body)
 		}
+		if status, body := request("PUT", "/-/reload"); status != 200 {
+			t.Errorf("PUT /-/reload: %d %s", status, body)
+		}
+		if status, body := request("PUT", "/quitquitquit"); status != 405 {
+			t.Errorf("PUT /quitquitquit: %d %s", status, body)
+		}
 		if err := os.WriteFile(rules, []byte("mappings: 1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if status, body := request("POST", "/-/reload"); status != 400 || !strings.Contains(body, filepath.Base(rules)+":1:11") || len(d.StatsD().Mapping().Rules) != 2 {
 			t.Errorf("/-/reload with a bad file: %d %s", status, body)
 		}
-		if status, body := request("POST", "/-/quit"); status != 200 {
+		if status, body := request("PUT", "/-/quit"); status != 200 {
 			t.Errorf("/-/quit: %d %s", status, body)
 		}
 	}

@@ -19,8 +19,8 @@ func (e *Exporter) serve(s *server.Server) error {
 	}
 	if e.Lifecycle {
 		rows = append(rows,
-			admin.Endpoint{Path: "/-/reload", Group: group, Help: "reload the mapping rules", Mutates: true, Role: admin.RoleOperate, Serial: true, Serve: e.reload(s)},
-			admin.Endpoint{Path: "/-/quit", Group: group, Help: "shut the server down", Mutates: true, Destructive: true, Serve: func(w *admin.Response, r *admin.Request) error {
+			admin.Endpoint{Path: "/-/reload", Group: group, Help: "reload the mapping rules", Mutates: true, Put: true, Role: admin.RoleOperate, Serial: true, Serve: e.reload(s)},
+			admin.Endpoint{Path: "/-/quit", Group: group, Help: "shut the server down", Mutates: true, Put: true, Destructive: true, Serve: func(w *admin.Response, r *admin.Request) error {
 				r.After(s.Quit)
 				return says("Requesting termination\n")(w, r)
 			}})
