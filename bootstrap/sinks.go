@@ -72,7 +72,7 @@ func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sin
 	switch s.kind() {
 	case "statsd":
 		c := *s.StatsD
-		c.Options = o
+		c.Options, c.Dial = o, s.dialer(dial)
 		return created(statsdsink.New(c))
 	case "remote_write":
 		c := *s.RemoteWrite
@@ -287,15 +287,18 @@ var statsdFormats = map[string]statsdsink.Format{
 	"statsd": statsdsink.Plain, "dog_statsd": statsdsink.DogStatsD, "graphite_statsd": statsdsink.Graphite,
 }
 
+// envoyTCPBytes is how much Envoy's sink writes to a TCP connection at a time.
+const envoyTCPBytes = 16 << 10
+
 // setStatsD reads the typed_config of Envoy's sinks. They send one line per
-// datagram by default, and counters that did not grow too. Without an address,
-// Out stays nil.
+// datagram by default, and counters that did not grow too. Without an address and a
+// cluster, Out stays nil.
 func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 	if s.Config.Node == nil {
 		return
 	}
 	c := statsdsink.Config{Format: format, ZeroDeltas: true, PacketBytes: 1}
-	prefix := d.product
+	prefix, cluster := d.product, ""
 	var address Address
 	fields := []field{
 		{"@type", accepted},
@@ -303,7 +306,7 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 		{"prefix", text(&prefix)},
 	}
 	if format == statsdsink.Plain {
-		fields = append(fields, field{"tcp_cluster_name", accepted})
+		fields = append(fields, field{"tcp_cluster_name", text(&cluster)})
 	} else {
 		fields = append(fields, field{"max_bytes_per_datagram", whole(&c.PacketBytes, 1, 1<<20)})
 	}
@@ -312,6 +315,8 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 		prefix = d.product
 	}
 	switch {
+	case cluster != "":
+		c.Network, c.Address, c.PacketBytes = statsdsink.TCP, cluster, envoyTCPBytes
 	case address.Pipe != "":
 		c.Network, c.Address = statsdsink.Unixgram, address.Pipe
 	case !address.IsZero():
@@ -319,7 +324,7 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 	default:
 		return
 	}
-	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind, Prefix: prefix}, StatsD: &c}
+	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind, Prefix: prefix}, StatsD: &c, cluster: cluster}
 }
 
 // sinksOf returns the sinks of the file, with unique names.

@@ -1,7 +1,9 @@
 package bootstrap
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -95,6 +97,12 @@ stats_sinks:
   typed_config: {address: {socket_address: {address: "::1", port_value: 1}}}
 - name: envoy.stat_sinks.statsd
   typed_config: {tcp_cluster_name: there}
+- name: envoy.stat_sinks.statsd
+  typed_config: {tcp_cluster_name: nowhere}
+static_resources:
+  clusters:
+  - name: there
+    load_assignment: {cluster_name: there, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 8125}}}}]}]}
 `), Options{Product: "edge"})
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +120,7 @@ stats_sinks:
 		{Options: sinkqueue.Options{Name: "statsd_2", Prefix: "edge"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "127.0.0.1:9125", Format: statsdsink.Plain, ZeroDeltas: true, PacketBytes: 1}},
 		{Options: sinkqueue.Options{Name: "dog_statsd", Prefix: "p"}, StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/d", Format: statsdsink.DogStatsD, ZeroDeltas: true, PacketBytes: 1400}},
 		{Options: sinkqueue.Options{Name: "graphite_statsd", Prefix: "edge"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "[::1]:1", Format: statsdsink.Graphite, ZeroDeltas: true, PacketBytes: 1}},
+		{Options: sinkqueue.Options{Name: "statsd_3", Prefix: "edge"}, StatsD: &statsdsink.Config{Network: statsdsink.TCP, Address: "there", Format: statsdsink.Plain, ZeroDeltas: true, PacketBytes: 16 << 10}},
 	}
 	got := sinksOf(c)
 	if len(got) != len(want) {
@@ -122,8 +131,33 @@ stats_sinks:
 			t.Errorf("sink %d: got %+v %+v\nwant %+v %+v", i, g.Options, g.StatsD, want[i].Options, want[i].StatsD)
 		}
 	}
-	if len(c.Warnings) != 1 {
-		t.Errorf("warnings %q, want one about tcp_cluster_name", c.Warnings)
+	if w := fmt.Sprint(c.Warnings); len(c.Warnings) != 1 || !strings.Contains(w, `nothing is sent: "nowhere" is not a static cluster`) {
+		t.Errorf("warnings %s", w)
+	}
+	o := got[5].Options
+	o.Store = store.New(store.Options{})
+	dialed := make(chan string, 1)
+	sink, err := got[5].create(o, func(_ context.Context, cluster string) (net.Conn, error) {
+		select {
+		case dialed <- cluster:
+		default:
+		}
+		return nil, net.ErrClosed
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Store.Root().Counter("a").Inc()
+	snap := o.Store.Flush(store.FlushOptions{})
+	if err := sink.Flush(snap); err != nil {
+		t.Fatal(err)
+	}
+	snap.Close()
+	r := sink.(flush.Runner)
+	r.Close()
+	r.Run(t.Context())
+	if got := <-dialed; got != "there" {
+		t.Errorf("connects to %q", got)
 	}
 }
 

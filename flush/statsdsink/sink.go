@@ -7,8 +7,10 @@
 package statsdsink
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -69,6 +71,9 @@ type Config struct {
 	NoTimers bool
 	// Timeout limits an attempt to connect or send. Default 2 s.
 	Timeout time.Duration
+	// Dial opens connections over TCP; Address is then only a name. Default: Address
+	// is connected to.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // Sink is a [flush.Sink] that sends StatsD lines. Create it with [New].
@@ -108,9 +113,15 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Format == Plain && len(cfg.Tags) > 0 {
 		return nil, errors.New("statsdsink: lines of the plain format have no tags")
 	}
-	size, err := cfg.Network.CheckAddress(cfg.Address)
-	if err != nil {
-		return nil, fmt.Errorf("statsdsink: %w", err)
+	size := sinkqueue.DefaultTCPBytes
+	switch {
+	case cfg.Dial == nil:
+		var err error
+		if size, err = cfg.Network.CheckAddress(cfg.Address); err != nil {
+			return nil, fmt.Errorf("statsdsink: %w", err)
+		}
+	case cfg.Network != TCP:
+		return nil, fmt.Errorf("statsdsink: connections that are opened elsewhere are of network %q, not tcp", cfg.Network)
 	}
 	if cfg.PacketBytes <= 0 {
 		cfg.PacketBytes = size
@@ -119,7 +130,7 @@ func New(cfg Config) (*Sink, error) {
 	s.fix()
 	s.conn = sinkqueue.NewConn(sinkqueue.ConnConfig{
 		Network: cfg.Network, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: cfg.PacketBytes,
-		Lost: func(packets int) { s.queue.Lost(packets) },
+		Dial: cfg.Dial, Lost: func(packets int) { s.queue.Lost(packets) },
 	})
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
