@@ -101,6 +101,10 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	for _, name := range withoutEffect {
 		fields = append(fields, field{name, ignored})
 	}
+	if at := mappingRules(root); at != nil && !d.allowUnknown {
+		d.errorf(at, "mappings", "these are mapping rules of statsd_exporter, not a configuration: name the file in statsd.mapping.file, or use it with --statsd.mapping-config")
+		return
+	}
 	seen := d.message(root, "", fields)
 	c.Admin.TapIDs = tapIDs(c.StaticResources.Node)
 	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
@@ -121,6 +125,20 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	if len(c.Runtime) == 0 {
 		c.Runtime = []RuntimeLayer{newLayer("admin", layers.Admin)}
 	}
+}
+
+// mappingRules returns the key that a file of mapping rules has and a configuration has
+// not, or nil.
+func mappingRules(root *yaml.Node) *yaml.Node {
+	if root.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i < len(root.Content); i += 2 {
+		if root.Content[i].Value == "mappings" {
+			return root.Content[i]
+		}
+	}
+	return nil
 }
 
 // withoutEffect lists fields of the bootstrap message that other servers act

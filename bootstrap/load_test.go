@@ -272,6 +272,7 @@ func TestSingleErrors(t *testing.T) {
 		{"own-prefix", "a.yaml", "stats_config: {own_prefix: a..b}\n", "a.yaml:1:28: stats_config.own_prefix: \"a..b\" is not a prefix of names; want letters, digits, '_' and '-', with single dots between"},
 		{"own-prefix-space", "a.yaml", "stats_config: {own_prefix: a b}\n", "is not a prefix of names"},
 		{"own-prefix-empty", "a.yaml", "stats_config: {own_prefix: \"\"}\n", "must not be empty"},
+		{"mapping-rules", "a.yaml", "defaults: {ttl: 0}\nmappings: [{match: a, name: b}]\n", "1 error in the configuration:\n  a.yaml:2:1: mappings: these are mapping rules of statsd_exporter, not a configuration: name the file in statsd.mapping.file, or use it with --statsd.mapping-config"},
 		{"flush-both", "a.yaml", "stats_flush_interval: 1s\nstats_flush_on_admin: true\n", "a.yaml:2:23: stats_flush_on_admin: Only one of stats_flush_interval or stats_flush_on_admin should be set!"},
 		{"flush-low", "a.yaml", "stats_flush_interval: 0.0009s\n", `stats_flush_interval: "0.0009s" is not a duration in seconds in [1ms, 4m59.999999999s]`},
 		{"flush-unit", "a.yaml", "stats_flush_interval: 5m\n", `"5m" is not a duration in seconds`},
