@@ -338,6 +338,7 @@ var reference = []section{
 		{"keep_rejected", "", "Keep the last rejected lines for `/ingest`. Turn it off if lines can hold personal data."},
 		{"relay", "", "Other servers that get the received lines. See [statsd.md](statsd.md#relay)."},
 		{"relay_only", "", "Make no stats of received lines: check and relay them."},
+		{"relay_loop_check", "1m", "Interval in which relay targets get the gauge `statsd.relay_tracer`, by which loops over several relays are found; `0s` means never."},
 		{"self_metrics", "", "Also publish the input's own metrics under the names of this program."},
 	}},
 	{"StatsD listeners", "statsd.listeners[]", "", []row{

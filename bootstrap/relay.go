@@ -32,6 +32,14 @@ func (s *StatsD) setRelay(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
+// setLoopCheck reads the interval of checks for loops; 0 means none.
+func (s *StatsD) setLoopCheck(d *decoder, n *yaml.Node, path string) {
+	every := &s.RelayLoopCheck
+	if period(every, 0, 24*time.Hour)(d, n, path); *every == 0 {
+		*every = -1
+	}
+}
+
 // setRoute reads a route and returns the list of its targets, or nil.
 func setRoute(rt *relay.Route, d *decoder, n *yaml.Node, path string) *yaml.Node {
 	hashed := false

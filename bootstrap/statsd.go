@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 	"go.yaml.in/yaml/v4"
 )
@@ -59,7 +60,7 @@ type StatsDListener struct {
 }
 
 func defaultStatsD() StatsD {
-	return StatsD{Config: statsd.Config{Limits: statsd.DefaultLimits(), SetWindow: 10 * time.Minute, Events: 100, Checks: 1000}}
+	return StatsD{Config: statsd.Config{Limits: statsd.DefaultLimits(), SetWindow: 10 * time.Minute, RelayLoopCheck: relay.DefaultLoopCheck, Events: 100, Checks: 1000}}
 }
 
 func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
@@ -87,6 +88,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 		{"mapping", s.Mapping.set},
 		{"relay", s.setRelay},
 		{"relay_only", boolean(&s.RelayOnly)},
+		{"relay_loop_check", s.setLoopCheck},
 		{"self_metrics", enum(&s.ExporterMetrics, "none, statsd_exporter", false, true)},
 	})
 	s.Prefix = oneline.Clean(s.Prefix)

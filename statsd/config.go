@@ -69,6 +69,9 @@ type Config struct {
 
 	// Relay forwards accepted lines to other servers. Default: none.
 	Relay []relay.Route
+	// RelayLoopCheck is how often the relay looks for loops over several relays, see
+	// [relay.Config]. Default 1 minute; negative means never.
+	RelayLoopCheck time.Duration
 	// RelayOnly makes no stats of received lines, which are only checked and
 	// relayed.
 	RelayOnly bool

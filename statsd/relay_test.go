@@ -2,12 +2,14 @@ package statsd
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
 )
@@ -117,5 +119,53 @@ func TestOwnListenerAsTarget(t *testing.T) {
 	r.listeners = nil
 	if err := r.Listen(); err == nil || !strings.Contains(err.Error(), "would circle") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLoopOfTwoServers has two servers that relay to each other. The second makes no stats
+// of its lines.
+func TestLoopOfTwoServers(t *testing.T) {
+	dir, err := os.MkdirTemp("", "relay") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	var rigs []*rig
+	for i, only := range []bool{false, true} {
+		own, other := fmt.Sprintf("unixgram://%s/%d", dir, i), fmt.Sprintf("unixgram://%s/%d", dir, 1-i)
+		r := newRig(t, Config{
+			Listeners: []ListenerConfig{{Address: own}}, RelayOnly: only, RelayLoopCheck: 50 * time.Millisecond,
+			Relay: []relay.Route{{Targets: []relay.Target{{Address: other, Name: "peer"}}}},
+		})
+		r.listeners = nil // the rig's cannot run
+		if err := r.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		rigs = append(rigs, r)
+	}
+	for _, r := range rigs {
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		defer func() {
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	for i, r := range rigs {
+		for end := time.Now().Add(time.Minute); r.Report().Relay[0].Up; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("server %d does not find the loop: %+v", i, r.Report().Relay[0])
+			}
+		}
+		if got := r.Report().Relay[0].LastError; !strings.Contains(got, "in a loop") {
+			t.Errorf("server %d: %q", i, got)
+		}
+		r.want() // a tracer makes no stat
+		if l := r.Report().Listeners[0]; l.Lines != 0 || l.RelayOnly != 0 {
+			t.Errorf("server %d counts tracers: %+v", i, l)
+		}
 	}
 }

@@ -48,6 +48,7 @@ type worker struct {
 	matched []ruleNumber  // rules with matches
 	wants   []wanted      // of the samples of a line that is not cached
 	relay   *relay.Writer // nil if there is none
+	tracer  bool          // line is one of a relay
 }
 
 // target is the destination of a sample.
@@ -240,7 +241,8 @@ func (w *worker) refuse(l *listener, r line.Reason, text []byte, from source) {
 	}
 }
 
-// take applies one line. It reports false for a blank line.
+// take applies one line. It reports false for a blank line, and for a tracer of a relay,
+// which is not counted.
 func (w *worker) take(l *listener, text []byte, from source) bool {
 	if w.share += len(text); w.share > fairShare {
 		w.yield(l)
@@ -259,6 +261,13 @@ func (w *worker) take(l *listener, text []byte, from source) bool {
 		case kind == line.KindServiceCheck:
 			r = w.check(&from)
 		}
+	}
+	if w.tracer {
+		w.tracer = false
+		if w.relay != nil {
+			w.server.relay.Trace(&w.line)
+		}
+		return false
 	}
 	w.tally.lines++
 	if r != line.OK {
@@ -292,6 +301,9 @@ func (w *worker) relayOnly() (r line.Reason) {
 	case line.KindMetric:
 		if r = w.parser.Identify(li); r != line.OK {
 			return r
+		}
+		if w.tracer = relay.IsTracer(li.Name); w.tracer {
+			return line.OK
 		}
 		li.SignedCounters = w.registry.gaugeBacked(li.Name)
 		r = w.parser.Numbers(li)
@@ -352,7 +364,7 @@ func (w *worker) metric(from *source) line.Reason {
 	} else {
 		w.tally.misses++
 		w.share += missShare
-		if r := w.learn(&key, from); r != line.OK {
+		if r := w.learn(&key, from); r != line.OK || w.tracer {
 			return r
 		}
 	}
@@ -445,6 +457,9 @@ func (w *worker) learn(key *lineKey, from *source) line.Reason {
 	if r := w.parser.Identify(li); r != line.OK {
 		w.remember(key, li.Samples[0].Type, cacheEntry{reason: r})
 		return r
+	}
+	if w.tracer = relay.IsTracer(li.Name); w.tracer {
+		return line.OK
 	}
 	li.SignedCounters = w.registry.gaugeBacked(li.Name)
 	if r := w.parser.Numbers(li); r != line.OK {

@@ -256,6 +256,7 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 		target, err := r.relayTarget()
 		errs = append(errs, err)
 		statsd["relay"] = []object{{"invalid": true, "targets": []object{target}}} // lines that it rejects too, as there
+		statsd["relay_loop_check"] = "0s"                                          // only received lines, as there
 	}
 	text, err := json.MarshalIndent(object{
 		"admin":  object{"address": object{"socket_address": object{"address": host, "port_value": port}}, "mode": mode},

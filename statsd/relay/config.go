@@ -19,6 +19,7 @@ const (
 	DefaultDelay       = 200 * time.Millisecond
 	DefaultInterval    = 5 * time.Second
 	DefaultTimeout     = 2 * time.Second
+	DefaultLoopCheck   = time.Minute
 	MaxTargets         = 256   // of a route
 	maxDatagram        = 65507 // the longest payload of UDP over IPv4
 	linger             = 5 * time.Second
@@ -43,6 +44,9 @@ type Config struct {
 	// Timeout limits an attempt to connect, to send or to check a target. Default
 	// 2 s.
 	Timeout time.Duration
+	// LoopCheck is the interval in which targets get a gauge, by which a relay finds
+	// out that lines come back to it. Default 1 minute; negative means none.
+	LoopCheck time.Duration
 	// Logger logs targets that go down and come back. If nil, nothing is logged.
 	Logger *slog.Logger
 }
@@ -115,6 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
+	}
+	if c.LoopCheck == 0 {
+		c.LoopCheck = DefaultLoopCheck
 	}
 	names := map[string]bool{}
 	routes := c.Routes

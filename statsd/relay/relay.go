@@ -30,6 +30,7 @@ type Relay struct {
 	mu      sync.Mutex // guards the rest
 	writers []*Writer
 	own     []listener
+	seen    tracers // forwarded
 }
 
 // New checks cfg and returns a relay. Nothing is sent before Start.
@@ -77,6 +78,7 @@ func (r *Relay) Start() (stop func()) {
 			t.queue.Run(sending)
 		})
 		run(&others, func() { t.watch(ctx) })
+		run(&others, func() { t.trace(ctx) })
 	}
 	run(&others, func() { r.flushUntil(ctx) })
 	return func() {

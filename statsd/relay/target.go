@@ -23,6 +23,7 @@ import (
 // target is a server with its queue.
 type target struct {
 	relay    *Relay
+	route    *route
 	cfg      Target
 	index    int    // in Relay.targets
 	seed     uint64 // of its scores
@@ -41,7 +42,12 @@ type target struct {
 
 	wake chan struct{} // has an element if sending began to fail
 
+	tracer   atomic.Uint64 // value of the last one that was sent
+	returned chan struct{} // has an element if it came back
+	forward  chan []byte   // tracers of other relays
+
 	mu     sync.Mutex    // guards the rest
+	loops  failures      // tracers that came back
 	sends  failures      // of packets
 	checks failures      // of health checks
 	pause  time.Duration // before the next probe
@@ -54,7 +60,8 @@ type failures struct {
 }
 
 func (r *Relay) newTarget(rt *route, cfg Target) *target {
-	t := &target{relay: r, cfg: cfg, index: len(r.targets), seed: xxhash.Sum64String(cfg.Name), wake: make(chan struct{}, 1), longest: maxPacketBytes}
+	t := &target{relay: r, route: rt, cfg: cfg, index: len(r.targets), seed: xxhash.Sum64String(cfg.Name), wake: make(chan struct{}, 1), longest: maxPacketBytes}
+	t.returned, t.forward = make(chan struct{}, 1), make(chan []byte, tracersQueued)
 	t.network, t.location, _, _ = SplitAddress(cfg.Address) // checked before
 	t.mode = [...]string{None: "copy", Name: "hash of names", Series: "hash of series"}[rt.Hash]
 	switch {
@@ -112,6 +119,9 @@ func (t *target) opened(c net.Conn) error {
 
 // send makes one attempt to send a packet.
 func (t *target) send(ctx context.Context, data []byte) (int, error) {
+	if err := t.looping(); err != nil {
+		return 0, err
+	}
 	n, err := t.conn.Send(ctx, data)
 	if !errors.Is(err, sinkqueue.ErrRefused) { // that says something about the packet
 		t.note(&t.sends, err)
@@ -132,7 +142,8 @@ func (t *target) note(f *failures, err error) {
 	if f.err = err; err == nil {
 		f.n = 0
 	}
-	up, why := t.sends.n < misses && t.checks.n < misses, errors.Join(t.sends.err, t.checks.err)
+	up := t.sends.n < misses && t.checks.n < misses && t.loops.n == 0
+	why := errors.Join(t.sends.err, t.checks.err, t.loops.err)
 	changed := t.up.Swap(up) != up
 	t.mu.Unlock()
 	if !changed {
@@ -261,6 +272,8 @@ func (t *target) report() report.RelayTarget {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case t.loops.err != nil:
+		r.LastError = t.loops.err.Error()
 	case t.checks.err != nil:
 		r.LastError = t.checks.err.Error()
 	case d.LastError != nil:
