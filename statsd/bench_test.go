@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 )
 
 // benchLines are packets of 25 lines of 1000 names in all.
@@ -50,6 +52,44 @@ func BenchmarkKnownLine(b *testing.B) {
 			b.ResetTimer()
 			for i := 0; i < b.N; i += 25 {
 				run(packets[i/25%len(packets)])
+			}
+		})
+	}
+}
+
+// BenchmarkLineWithRules is a line under a number of globs, of which the last one maps
+// it: the first line of a name until the series exists, and a known line.
+func BenchmarkLineWithRules(b *testing.B) {
+	for _, n := range []int{0, 10, 10_000} {
+		var rules mapping.Config
+		for i := range n {
+			rules.Rules = append(rules.Rules, mapping.Rule{Match: fmt.Sprintf("team%d.*.requests%d.*", i%100, i), Name: "requests_total", Labels: labels("app", "$1", "code", "$2")})
+		}
+		r := newRig(b, Config{Rules: rulesOf(b, rules), Limits: Limits{NewPerSecond: -1, Series: -1, FirstSegment: -1, SeriesPerName: -1}})
+		w := r.streamWorkers[0]
+		last, i := max(n, 1)-1, 0
+		send := func(buf []byte, app int) []byte {
+			buf = fmt.Appendf(buf[:0], "team%d.shop%07d.requests%d.200:1|c", last%100, app, last)
+			w.enter()
+			w.packet(r.l, buf, false, source{})
+			w.leave(r.l)
+			return buf
+		}
+		b.Run(fmt.Sprintf("rules=%d/new", n), func(b *testing.B) {
+			b.ReportAllocs()
+			var buf []byte
+			for b.Loop() {
+				buf = send(buf, i)
+				i++
+			}
+		})
+		b.Run(fmt.Sprintf("rules=%d/known", n), func(b *testing.B) {
+			b.ReportAllocs()
+			buf := send(nil, 1<<24)
+			for b.Loop() {
+				w.enter()
+				w.packet(r.l, buf, false, source{})
+				w.leave(r.l)
 			}
 		})
 	}
@@ -113,5 +153,27 @@ func BenchmarkRejectedLine(b *testing.B) {
 		w.enter()
 		w.packet(r.l, in, false, source{})
 		w.leave(r.l)
+	}
+}
+
+// BenchmarkConflictingLine is a line whose name belongs to another kind: the first of an
+// interval, and the further ones.
+func BenchmarkConflictingLine(b *testing.B) {
+	for _, first := range []bool{true, false} {
+		b.Run(fmt.Sprintf("first=%t", first), func(b *testing.B) {
+			r := newRig(b, Config{RejectConflicts: true, ExporterMetrics: true, Parse: ParseConfig{Exporter: true}})
+			r.send("app.requests.total:1|c")
+			w := r.streamWorkers[0]
+			in := []byte("app.requests.total:12|ms")
+			b.ReportAllocs()
+			for b.Loop() {
+				if first {
+					r.registry.era.Add(1)
+				}
+				w.enter()
+				w.packet(r.l, in, false, source{})
+				w.leave(r.l)
+			}
+		})
 	}
 }

@@ -34,8 +34,11 @@ type registry struct {
 	cells    cells
 
 	// era changes when limits may decide otherwise than before: at flushes and
-	// when series end. Cached decisions of limits are valid for one era.
+	// when series end. Cached decisions of limits, and about kinds in conflict, are
+	// valid for one era.
 	era atomic.Uint32
+
+	conflictedTimes []atomic.Uint64 // by the values of conflicted; the slice never changes
 
 	memory memory
 
@@ -64,7 +67,7 @@ type registry struct {
 	values         tagValues // empty if unlimited
 	newest         ring[report.NewSeries]
 	conflicts      ring[report.Conflict]
-	conflicted     map[conflictedMetric]uint64 // times, for exporterMetrics; nil if disabled
+	conflicted     map[conflictedMetric]uint32 // index in conflictedTimes, for exporterMetrics; nil if disabled
 	limitLogged    [limits]time.Time           // when a limit was last logged
 
 	pending atomic.Bool // ended is not empty
@@ -125,7 +128,8 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		conflicts: newRing[report.Conflict](conflictsKept),
 	}
 	if cfg.ExporterMetrics {
-		r.conflicted = make(map[conflictedMetric]uint64)
+		r.conflicted = make(map[conflictedMetric]uint32)
+		r.conflictedTimes = make([]atomic.Uint64, maxConflictedTimes)
 	}
 	r.unruled = keeping{form: cfg.Histograms, timers: cfg.Histograms, summary: summarizes(cfg.Histograms), sets: newSetWindow(cfg.SetWindow, 0)}
 	if cfg.Parse.Exporter {
@@ -228,10 +232,7 @@ func (r *registry) resolveWanted(w *wanted) (f found) {
 	defer r.mu.Unlock()
 	x, known, reason := r.place(w, r.addConflict)
 	if reason != line.OK {
-		if r.conflicted != nil {
-			r.noteConflict(w.name, w.group.String())
-		}
-		return found{reason: reason}
+		return found{reason: reason, number: r.noteConflict(w.name, w.group.String()), gen: r.era.Load(), rule: w.rule}
 	}
 	r.checkForm(w, x, known)
 	if known {
@@ -342,7 +343,7 @@ func (r *registry) known(name string) bool {
 // addConflict counts and records cl.
 func (r *registry) addConflict(c *store.Counter, cl report.Conflict) {
 	c.Inc()
-	if r.conflicted != nil && c == r.metrics.conflicts {
+	if c == r.metrics.conflicts {
 		r.noteConflict(cl.Name, cl.Group)
 	}
 	cl.Time = r.cfg.Now()

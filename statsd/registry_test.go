@@ -3,6 +3,7 @@ package statsd
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,6 +127,30 @@ func TestRejectConflicts(t *testing.T) {
 	if n := r.rejected()["type_conflict"]; n != 2 {
 		t.Errorf("%d lines rejected, want 2", n)
 	}
+	r.conserved()
+}
+
+// TestConflictsAreCached sends lines in conflict until their name is free.
+func TestConflictsAreCached(t *testing.T) {
+	r := newRig(t, Config{RejectConflicts: true, ExporterMetrics: true})
+	r.send("foo:1|c\n" + strings.Repeat("foo:1|ms\n", 10) + "foo:x|ms\nfoo:1|ms:2|ms\nfoo:-1|ms\nfoo:1|ms|@2")
+	if got, want := r.rejected(), (map[string]uint64{"type_conflict": 11, "bad_value": 1, "negative_timer": 1, "bad_sample_rate": 1}); !maps.Equal(got, want) {
+		t.Errorf("rejected %v, want %v", got, want)
+	}
+	r.flush()
+	if want := "events_conflict_total.type.observer.metric_name.foo 11\n"; !strings.Contains(exporterStats(r), want) {
+		t.Errorf("no %q in\n%s", want, exporterStats(r))
+	}
+	if got := r.metrics.misses.Total(); got != 3 { // the first of each kind, and two samples
+		t.Errorf("%d lines were looked up", got)
+	}
+	r.send("foo:1|ms") // a flush may have ended foo
+	if got := r.metrics.misses.Total(); got != 4 {
+		t.Errorf("%d lines were looked up by the next interval", got)
+	}
+	r.Forget(func(string) bool { return true })
+	r.send("foo:5|ms")
+	r.want("foo count=1 sum=5")
 	r.conserved()
 }
 

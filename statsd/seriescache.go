@@ -40,7 +40,7 @@ type cacheEntry struct {
 	more   uint16     // of the fingerprint
 	rule   ruleNumber // that maps or drops the samples
 	cell   uint32     // of the series, unless reason or limit say otherwise; noCell without them: rule drops the samples
-	gen    uint32     // of the cell, or the era of a limit, when the entry was made
+	gen    uint32     // of the cell, or the era of a limit or conflict, when the entry was made
 	tags   tagCount
 	reason line.Reason // not OK: such lines are rejected
 	state  uint8       // a limit that such lines exceed, or noLimit, spellings and visited

@@ -340,7 +340,13 @@ func (w *worker) metric(from *source) line.Reason {
 	known := true
 	for i := range li.Samples {
 		t, n, reason, ok := w.recall(&key, li.Samples[i].Type)
-		if reason != line.OK {
+		switch {
+		case reason == line.TypeConflict && len(li.Samples) > 1:
+			ok = false
+		case reason == line.TypeConflict:
+			w.tally.hits++
+			return w.conflict(t)
+		case reason != line.OK:
 			return reason
 		}
 		if !ok {
@@ -392,6 +398,34 @@ func (w *worker) checkKnown() line.Reason {
 	return w.checkGauges(w.gauge)
 }
 
+// conflict returns the reason to reject w.line, whose only sample is cached as in
+// conflict with the kind of its name: what is wrong with its value comes first.
+func (w *worker) conflict(t target) line.Reason {
+	li := &w.line
+	if w.server.cfg.GaugeBacked != nil {
+		if r := w.parser.Identify(li); r != line.OK {
+			return r
+		}
+		li.SignedCounters = w.registry.gaugeBacked(li.Name)
+	}
+	if r := w.parser.Numbers(li); r != line.OK {
+		return r
+	}
+	if r := w.scale(t.rule, &li.Samples[0]); r != line.OK {
+		return r
+	}
+	if r := w.checkGauges(noGauge); r != line.OK {
+		return r
+	}
+	if t.number != noCell {
+		w.registry.conflictedTimes[t.number].Add(1)
+	}
+	return line.TypeConflict
+}
+
+// noGauge is the cell of a gauge that does not exist.
+func noGauge() *cell { return nil }
+
 // tagCount counts the tags of a line: the valid ones, and the malformed ones
 // that are ignored.
 type tagCount struct{ well, ill uint8 }
@@ -409,6 +443,13 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 	s := w.cache.find(key, typ)
 	if s == nil {
 		return target{}, tagCount{}, line.OK, false
+	}
+	if s.reason == line.TypeConflict {
+		if s.gen != w.registry.era.Load() {
+			w.cache.forget(s)
+			return target{}, tagCount{}, line.OK, false
+		}
+		return target{rule: s.rule, number: s.cell}, tagCount{}, s.reason, false
 	}
 	if s.reason != line.OK {
 		return target{}, tagCount{}, s.reason, false
@@ -440,6 +481,8 @@ func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reas
 // valid reports whether a cached entry is up to date.
 func (w *worker) valid(s *cacheEntry) bool {
 	switch {
+	case s.reason == line.TypeConflict:
+		return s.gen == w.registry.era.Load()
 	case s.reason != line.OK:
 		return true
 	case s.limit() != noLimit:
@@ -489,6 +532,9 @@ func (w *worker) learn(key *lineKey, from *source) line.Reason {
 		typ := li.Samples[i].Type
 		f := w.resolve(&w.wants[i], from)
 		if f.reason != line.OK {
+			if f.reason == line.TypeConflict && len(li.Samples) == 1 {
+				w.remember(key, typ, cacheEntry{reason: f.reason, cell: f.number, gen: f.gen, rule: f.rule})
+			}
 			return f.reason
 		}
 		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule, f.number})
