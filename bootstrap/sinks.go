@@ -222,6 +222,11 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 		{"address", text(&c.Address)},
 		{"format", choice(&c.Format, statsdsink.Plain, statsdsink.DogStatsD, statsdsink.Graphite)},
 		{"max_packet_bytes", size(&c.PacketBytes, 1, 16<<20)},
+		{"final_newline", boolean(&c.FinalNewline)},
+		{"zero_deltas", boolean(&c.ZeroDeltas)},
+		{"gauges", enum(&c.ChangedGauges, "all, changed", false, true)},
+		{"gauge_signs", enum(&c.AbsoluteGauges, "delta, absolute", false, true)},
+		{"timers", enum(&c.NoTimers, "values, none", false, true)},
 	})
 	d.require(n, path, seen, "address")
 	at, ok := seen["address"]
