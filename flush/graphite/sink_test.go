@@ -397,3 +397,31 @@ func TestWrongSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsAtTheirLimits: defaults, the most percentiles, the least and the
+// greatest one.
+func TestSettingsAtTheirLimits(t *testing.T) {
+	o := sinkqueue.Options{Store: store.New(store.Options{})}
+	many := make([]float64, 32)
+	for i := range many {
+		many[i] = float64(i + 1)
+	}
+	for _, tt := range []struct {
+		percentiles []float64
+		timeout     time.Duration
+		ok          bool
+		number      int
+		want        time.Duration
+	}{
+		{nil, 0, true, 1, 2 * time.Second}, {[]float64{}, -1, true, 0, 2 * time.Second}, {many, 1, true, 32, 1},
+		{append(many, 50), 0, false, 0, 0}, {[]float64{math.SmallestNonzeroFloat64, math.Nextafter(100, 0)}, 0, true, 2, 2 * time.Second},
+	} {
+		s, err := New(Config{Options: o, Address: "a:1", Percentiles: tt.percentiles, Timeout: tt.timeout})
+		if (err == nil) != tt.ok {
+			t.Errorf("%d percentiles: %v", len(tt.percentiles), err)
+		}
+		if err == nil && (len(s.percentiles) != tt.number || s.cfg.Timeout != tt.want) {
+			t.Errorf("%d percentiles, timeout %v, want %d and %v", len(s.percentiles), s.cfg.Timeout, tt.number, tt.want)
+		}
+	}
+}

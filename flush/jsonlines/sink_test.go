@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -284,6 +285,29 @@ func TestWrongSettings(t *testing.T) {
 	} {
 		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "jsonlines: ") {
 			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+// TestSettingsAtTheirLimits: defaults, the most percentiles, the least and the
+// greatest one.
+func TestSettingsAtTheirLimits(t *testing.T) {
+	for _, tt := range []struct {
+		percentiles []float64
+		want        []float64 // shares
+	}{
+		{nil, []float64{0.5, 0.9, 0.99}}, {[]float64{}, nil}, {[]float64{0, 100}, []float64{0, 1}}, {make([]float64, 32), make([]float64, 32)},
+	} {
+		s, err := New(Config{Options: sinkqueue.Options{Store: store.New(store.Options{})}, Path: "/dev/stdout", Percentiles: tt.percentiles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shares []float64
+		for _, p := range s.percentiles {
+			shares = append(shares, p.share)
+		}
+		if !slices.Equal(shares, tt.want) {
+			t.Errorf("percentiles %v: shares %v, want %v", tt.percentiles, shares, tt.want)
 		}
 	}
 }

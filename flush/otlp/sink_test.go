@@ -316,3 +316,22 @@ func TestOutageIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaults: zero settings mean the defaults, others stay.
+func TestDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		batch   int
+		refresh time.Duration
+		want    Config
+	}{{0, 0, Config{Batch: 2000, Refresh: time.Minute}}, {-1, -1, Config{Batch: 2000, Refresh: -1}}, {1, 1, Config{Batch: 1, Refresh: 1}}} {
+		s, err := New(Config{
+			Options: sinkqueue.Options{Store: store.New(store.Options{})}, HTTP: sinkhttp.Config{URL: "http://127.0.0.1:1"}, Batch: tt.batch, Refresh: tt.refresh,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.cfg.Batch != tt.want.Batch || s.cfg.Refresh != tt.want.Refresh || s.walk.Refresh != tt.want.Refresh || s.cfg.Name != "otlp" {
+			t.Errorf("a batch of %d, a refresh of %v, want %+v", s.cfg.Batch, s.cfg.Refresh, tt.want)
+		}
+	}
+}

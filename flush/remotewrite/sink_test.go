@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/render/naming"
@@ -344,4 +345,28 @@ func TestSinkKeepsTheContract(t *testing.T) {
 			return uint64(r.last("proxy_" + strings.ReplaceAll(name, ".", "_")))
 		}}
 	})
+}
+
+// TestDefaults: zero settings mean the defaults, others stay within their limits.
+func TestDefaults(t *testing.T) {
+	base := Config{Options: sinkqueue.Options{Store: store.New(store.Options{})}, HTTP: sinkhttp.Config{URL: "http://127.0.0.1:1"}}
+	for _, tt := range []struct {
+		shards, batch int
+		refresh       time.Duration
+		want          Config // no shards: an error
+	}{
+		{0, 0, 0, Config{Shards: 4, Batch: 2000, Refresh: time.Minute}}, {1, 1, -1, Config{Shards: 1, Batch: 1, Refresh: -1}},
+		{64, 1, 1, Config{Shards: 64, Batch: 1, Refresh: 1}}, {65, 1, 1, Config{}}, {-1, 1, 1, Config{}}, {1, -1, 1, Config{}},
+	} {
+		cfg := base
+		cfg.Name = fmt.Sprint(tt.shards, tt.batch)
+		cfg.Shards, cfg.Batch, cfg.Refresh = tt.shards, tt.batch, tt.refresh
+		s, err := New(cfg)
+		if (err == nil) != (tt.want.Shards > 0) {
+			t.Errorf("%d shards, a batch of %d: %v", tt.shards, tt.batch, err)
+		}
+		if err == nil && (s.queue.Lanes() != tt.want.Shards || s.cfg.Batch != tt.want.Batch || s.walk.Refresh != tt.want.Refresh) {
+			t.Errorf("%d lanes, a batch of %d, a refresh of %v, want %+v", s.queue.Lanes(), s.cfg.Batch, s.walk.Refresh, tt.want)
+		}
+	}
 }

@@ -309,3 +309,16 @@ func Example() {
 	fmt.Println(sink.Delivery().Target) // pass the sink to flush.New
 	// Output: http://127.0.0.1:4317
 }
+
+func TestDefaults(t *testing.T) {
+	for in, want := range map[time.Duration]time.Duration{0: 10 * time.Second, -1: 10 * time.Second, 1: 1} {
+		c, err := New(Config{Config: sinkhttp.Config{URL: "http://127.0.0.1:1", Timeout: in}, Method: "/a.B/C"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if c.cfg.Timeout != want || c.cfg.UserAgent != "statsd-admin" {
+			t.Errorf("timeout %v, want %v", c.cfg.Timeout, want)
+		}
+	}
+}

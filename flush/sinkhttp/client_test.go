@@ -208,3 +208,21 @@ func ExampleClient_Post() {
 	fmt.Println(answer.Status, errors.As(answer.Err(false), &wait), wait.After)
 	// Output: 429 true 30s
 }
+
+func TestDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		in          Config
+		timeout     time.Duration
+		connections int
+	}{{Config{}, 10 * time.Second, 1}, {Config{Timeout: -1, Connections: -1}, 10 * time.Second, 1}, {Config{Timeout: 1, Connections: 7}, 1, 7}} {
+		tt.in.URL = "http://127.0.0.1:1"
+		c, err := New(tt.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := c.client.Transport.(*http.Transport)
+		if c.client.Timeout != tt.timeout || tr.MaxConnsPerHost != tt.connections || tr.MaxIdleConnsPerHost != tt.connections || c.cfg.UserAgent != "statsd-admin" {
+			t.Errorf("timeout %v, %d connections, want %v and %d", c.client.Timeout, tr.MaxConnsPerHost, tt.timeout, tt.connections)
+		}
+	}
+}
