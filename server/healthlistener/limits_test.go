@@ -80,3 +80,21 @@ func TestLimits(t *testing.T) {
 		})
 	}
 }
+
+func TestDefaults(t *testing.T) {
+	for _, set := range []bool{false, true} {
+		cfg := Config{Name: "a", Address: "127.0.0.1:0", State: func() (string, bool) { return "LIVE", true }}
+		want := Config{Mode: 0o600, HeaderPrefix: "x-proxy"}
+		if set {
+			cfg.Mode, cfg.HeaderPrefix = 0o640, "x-own"
+			want = cfg
+		}
+		l, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.cfg.Mode != want.Mode || l.cfg.HeaderPrefix != want.HeaderPrefix || l.cfg.Logger == nil {
+			t.Errorf("mode %#o, prefix %q, want %#o and %q", l.cfg.Mode, l.cfg.HeaderPrefix, want.Mode, want.HeaderPrefix)
+		}
+	}
+}
