@@ -470,3 +470,11 @@ func TestLatest(t *testing.T) {
 		check()
 	}
 }
+
+func TestDefaultBytes(t *testing.T) {
+	for bytes, want := range map[int]int{0: 64 << 20, -1: 64 << 20, 1: 1} {
+		if used, limit := newWorld(bytes).h.Bytes(); used != 0 || limit != want {
+			t.Errorf("%d bytes: %d of %d are in use, want 0 of %d", bytes, used, limit, want)
+		}
+	}
+}

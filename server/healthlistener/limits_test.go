@@ -1,8 +1,10 @@
 package healthlistener
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,5 +98,34 @@ func TestDefaults(t *testing.T) {
 		if l.cfg.Mode != want.Mode || l.cfg.HeaderPrefix != want.HeaderPrefix || l.cfg.Logger == nil {
 			t.Errorf("mode %#o, prefix %q, want %#o and %q", l.cfg.Mode, l.cfg.HeaderPrefix, want.Mode, want.HeaderPrefix)
 		}
+	}
+}
+
+// TestInheritTwice: the listener owns each socket that it gets, and uses the last.
+func TestInheritTwice(t *testing.T) {
+	file := func() *os.File {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		f, err := ln.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	l, err := New(newWorld().config("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := file(), file()
+	l.Inherit(first)
+	l.Inherit(second)
+	if err := first.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the first socket is still open: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Errorf("the second socket: %v", err)
 	}
 }
