@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -565,4 +566,21 @@ func TestFilterIsShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestFilterLimitDefaults: zero limits mean the defaults, others stay.
+func TestFilterLimitDefaults(t *testing.T) {
+	for _, tt := range []struct{ in, want FilterLimits }{
+		{FilterLimits{}, FilterLimits{Length: 1024, Program: 10_000, Budget: 2 * time.Second, Match: 50 * time.Millisecond, Stack: 100_000}},
+		{FilterLimits{Length: 1, Program: 2, Budget: 3, Match: 4, Stack: 5}, FilterLimits{Length: 1, Program: 2, Budget: 3, Match: 4, Stack: 5}},
+	} {
+		got := tt.in.withDefaults()
+		if got.Now == nil {
+			t.Error("no clock")
+		}
+		got.Now = nil
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%+v, want %+v", got, tt.want)
+		}
+	}
 }

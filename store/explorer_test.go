@@ -306,8 +306,17 @@ func TestExplorerTags(t *testing.T) {
 	for i := range 50_000 {
 		net.Counter(fmt.Sprintf("page.%d", i))
 	}
-	if _, err := x.Explore(store.Explore{Tag: "user", Prefix: "page"}); !errors.Is(err, store.ErrTooManySeries) {
-		t.Errorf("a prefix with many stats: %v", err)
+	if _, err := x.Explore(store.Explore{Tag: "user", Prefix: "page."}); err != nil {
+		t.Errorf("a prefix with 50,000 stats: %v", err)
+	}
+	net.Counter("page.50000")
+	if _, err := x.Explore(store.Explore{Tag: "user", Prefix: "page."}); !errors.Is(err, store.ErrTooManySeries) {
+		t.Errorf("a prefix with 50,001 stats: %v", err)
+	}
+	for limit, want := range map[int]int{999: 999, 1000: 1000, 1001: 1000, -1: 0} {
+		if got, err := x.Explore(store.Explore{Limit: limit}); err != nil || len(got.Groups) != want {
+			t.Errorf("limit %d: %d groups, %v, want %d", limit, len(got.Groups), err, want)
+		}
 	}
 }
 
