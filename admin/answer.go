@@ -23,7 +23,7 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 		if header := s.origins.refuses(r); header != "" {
 			s.metrics.csrf.Inc()
 			s.auditRefusal(r, "foreign "+header)
-			return w.text(403, "refused: the header "+header+" tells that this request comes from another web page; "+
+			return w.text(403, "refused: the header "+header+" shows that this request comes from another web page; "+
 				"if you trust it, add its origin to allowed_origins in the admin settings\n")
 		}
 	}

@@ -233,7 +233,7 @@ func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 		r := &Request{query: Query{{"format", format}}}
 		w, release := s.response(&discard{gone: true}, r)
 		if err := s.clusters(w, r); err == nil {
-			t.Errorf("%s: no error though nobody reads", format)
+			t.Errorf("%s: no error though no client reads", format)
 		}
 		release()
 		if source.seen > 100 {

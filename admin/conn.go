@@ -20,7 +20,7 @@ type conn struct {
 	net.Conn
 	listener  listenerKind
 	peer      netip.Addr // of TCP
-	principal Principal  // as far as the connection tells
+	principal Principal  // as far as the connection identifies it
 
 	// With TLS: the TCP connection, the TLS connection, and a buffer for writes,
 	// since each write becomes a record. Else nil.

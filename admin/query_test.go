@@ -81,7 +81,7 @@ func TestFormIsUsedWithoutQuery(t *testing.T) {
 		{"newlines", "/echo", "k=numerator: 1\ndenominator: HUNDRED", []Field{form}, "k=numerator: 1\ndenominator: HUNDRED"},
 	}
 	s := newServer(t, Config{})
-	s.Handle(Endpoint{Path: "/echo", Help: "tell the parameters", Mutates: true, Serve: func(w *Response, r *Request) error {
+	s.Handle(Endpoint{Path: "/echo", Help: "show the parameters", Mutates: true, Serve: func(w *Response, r *Request) error {
 		for _, p := range r.Query() {
 			fmt.Fprintf(w, "%s=%s", p.Name, p.Value)
 		}

@@ -450,7 +450,7 @@ func TestGate(t *testing.T) {
 	waitFor(t, "the third to wait", func() bool { return g.waiting.Load() == 1 })
 	close(stop)
 	if <-entered {
-		t.Error("nobody enters when the server stops")
+		t.Error("no request enters when the server stops")
 	}
 	if g = newGate(1, 0, time.Millisecond); !g.enter(stop) || g.enter(stop) {
 		t.Error("want one to enter and none to wait")

@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Token is a credential without its secret: all that is kept is the digest.
+// Token is a credential without its secret, of which it has only the digest.
 type Token struct {
 	Name   string // shown in the audit log
 	Role   Role

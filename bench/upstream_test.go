@@ -174,7 +174,7 @@ func BenchmarkPick(b *testing.B) {
 				stop.Store(true)
 				running.Wait()
 				if viewers > 0 && shown.Load() == 0 {
-					b.Error("nobody looked at the clusters")
+					b.Error("no client read the clusters")
 				}
 			})
 		}

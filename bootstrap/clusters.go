@@ -67,7 +67,7 @@ func (c *Clusters) decode(d *decoder, static, dynamic, manager Raw) {
 }
 
 // checkControl reports a control plane whose cluster is not a static one. While
-// there are other mistakes, among clusters say, that is not known.
+// there are other errors, among clusters say, that is not known.
 func (c *Clusters) checkControl(d *decoder, api *config.APISource, n *yaml.Node, path string) {
 	if api == nil || len(d.errs) > 0 {
 		return
@@ -139,7 +139,7 @@ func part[T any](x *messages, to **T, decode func(*decode.Decoder, *yaml.Node, d
 	}
 }
 
-// faults takes over the mistakes in the value n of the field path.
+// faults takes over the errors in the value n of the field path.
 func (x *messages) faults(err error, path string, n *yaml.Node) {
 	var faults *decode.Errors
 	switch {

@@ -37,7 +37,7 @@ type decoder struct {
 	messages     *messages
 
 	errs     []*Error
-	dropped  int // mistakes of clusters that are not in errs
+	dropped  int // errors of clusters that are not in errs
 	unknown  []string
 	warnings []string
 }
@@ -187,7 +187,7 @@ func raw(to *Raw) setter {
 	return func(d *decoder, n *yaml.Node, path string) { *to = Raw{Node: n, Path: path, doc: d.doc} }
 }
 
-// scalar reports a mistake and returns false unless n is a plain value.
+// scalar reports an error and returns false unless n is a plain value.
 func (d *decoder) scalar(n *yaml.Node, path, want string) bool {
 	if n.Kind != yaml.ScalarNode {
 		d.errorf(n, path, "%s is not %s", d.show(n, path), want)

@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
-// maxErrors bounds what one load reports; a file with more mistakes than this
+// maxErrors bounds what one load reports; a file with more errors than this
 // is most likely not a configuration at all.
 const maxErrors = 100
 
@@ -21,13 +21,13 @@ type Position = conftree.Position
 // Error is one error in a configuration. Its resource is empty.
 type Error = decode.Error
 
-// Errors holds every mistake that one [Load] found, in the order of the file.
+// Errors holds every error that one [Load] found, in the order of the file.
 type Errors struct {
 	List    []*Error
-	Dropped int // mistakes beyond the first 100
+	Dropped int // errors beyond the first 100
 }
 
-// Error returns a head line and one line per mistake.
+// Error returns a head line and one line per error.
 func (e *Errors) Error() string {
 	var b strings.Builder
 	if n := len(e.List) + e.Dropped; n == 1 {
@@ -54,8 +54,8 @@ func (e *Errors) Unwrap() []error {
 	return list
 }
 
-// newErrors sorts list by position, files in the order of their first mistake;
-// it returns nil when list is empty. dropped is how many mistakes are not in
+// newErrors sorts list by position, files in the order of their first error;
+// it returns nil when list is empty. dropped is how many errors are not in
 // list.
 func newErrors(list []*Error, dropped int) error {
 	if len(list) == 0 {

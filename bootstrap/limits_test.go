@@ -26,7 +26,7 @@ func adminLimits(t *testing.T) []string {
 }
 
 // TestNegativeLimitsAreNone sets each limit to -1: there is none then, and a
-// warning says so. 0 is a mistake, since it is neither none nor the default.
+// warning says so. 0 is an error, since it is neither none nor the default.
 func TestNegativeLimitsAreNone(t *testing.T) {
 	names := adminLimits(t)
 	text := "admin:\n  limits:\n"

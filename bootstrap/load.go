@@ -44,7 +44,7 @@ var defaultYAML string
 func Default() string { return defaultYAML }
 
 // Load reads, merges and checks a configuration. The error is an *[Errors]
-// with every mistake, or says why the file could not be read.
+// with all errors of the file, or the reason why it could not be read.
 func Load(src Source, opts Options) (*Config, error) {
 	if src.Path == "" && src.YAML == "" {
 		return Parse("default.yaml", []byte(defaultYAML), opts)

@@ -16,7 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// parseWire parses a bootstrap message in wire form. Mistakes in it have no
+// parseWire parses a bootstrap message in wire form. Errors in it have no
 // position.
 func parseWire(name string, data []byte) (*yaml.Node, []*Error) {
 	m := new(bootstrapv3.Bootstrap)

@@ -192,7 +192,7 @@ func TestUnknownFieldsOfTextForm(t *testing.T) {
 }
 
 // FuzzBootstrapMessage: whatever a file holds, reading it ends with a
-// configuration or with mistakes that name the file.
+// configuration or with errors that name the file.
 func FuzzBootstrapMessage(f *testing.F) {
 	f.Add(true, wireOf(f, &bootstrapv3.Bootstrap{FlagsPath: "/f", Admin: &bootstrapv3.Admin{ProfilePath: "/p"}}))
 	f.Add(false, []byte("flags_path: \"/f\"\nadmin { profile_path: \"/p\" }"))

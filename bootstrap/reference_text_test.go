@@ -313,7 +313,7 @@ var reference = []section{
 		{"mapping.unmatched", "(as the rules say: `keep`)", "Keep or drop samples that no rule matches."},
 		{"mapping.rules", "", "The rules themselves, in place of `file`: the content of a mapping file."},
 		{"prefix", "", "Text in front of every received name."},
-		{"filters", "", "What is kept of received samples, before mapping rules."},
+		{"filters", "", "Selects received samples and tags, before mapping rules."},
 		{"filters.allow", "(all)", "Names of which samples are kept."},
 		{"filters.deny", "", "Names of which samples are dropped."},
 		{"filters.tags", "", "Tags to remove."},

@@ -86,7 +86,7 @@ func TestMistakesShowNoPartOfASecret(t *testing.T) {
 				t.Errorf("%s: %s: got %s\nwant %s", tt.file, tt.text, said, tt.want)
 			}
 			if strings.Contains(said, "hush") {
-				t.Errorf("%s: %s (lenient %t): the mistake shows a part of the secret: %s", tt.file, tt.text, lenient, said)
+				t.Errorf("%s: %s (lenient %t): the error shows a part of the secret: %s", tt.file, tt.text, lenient, said)
 			}
 		}
 	}

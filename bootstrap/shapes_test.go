@@ -25,7 +25,7 @@ func allowedIn(t *testing.T, message string) []string {
 }
 
 // TestShapes gives each field, and each two of a message in both orders, values of
-// all shapes: whatever they are, there is a configuration, or mistakes with places.
+// all shapes: whatever they are, there is a configuration, or errors with places.
 func TestShapes(t *testing.T) {
 	alone := []string{"", "null", "{}", "[]", "''", "x", "0", "-1", "1.5", "true", "1s", "[{}]", "[null]", "[[]]", "{a: b}", "{a: {}}"}
 	parse := func(text string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
-// parseText parses a bootstrap message in text form. Mistakes that are found
+// parseText parses a bootstrap message in text form. Errors that are found
 // later, in values, have no position.
 func parseText(name string, data []byte) (*yaml.Node, []*Error) {
 	m := new(bootstrapv3.Bootstrap)
@@ -43,7 +43,7 @@ func textMistake(name string, err error) *Error {
 // known. The package that reads the text form skips them without a word, or stops
 // at the first; so each field at which it stops is blanked, and
 // stands in the tree as fields of the top that are not known. More than 100 of
-// them are a mistake.
+// them are an error.
 func parseTextLeniently(name string, data []byte) (*yaml.Node, []*Error) {
 	data = bytes.Clone(data)
 	var unknown []*yaml.Node

@@ -45,7 +45,7 @@ type Mourner interface {
 	NeedsEnded() bool
 }
 
-// Runner is a [Sink] that sends from a goroutine of its own.
+// Runner is a [Sink] that sends from a separate goroutine.
 //
 // [Scheduler.Run] calls Run once, in a new goroutine. After the last snapshot it
 // calls Close: Run then sends the queue and returns, and returns at once

@@ -141,7 +141,7 @@ type exposer struct {
 	created bool        // its series say when they were created
 	since   int64       // when the value that is written was 0, Unix time in milliseconds; 0: not shown
 	labels  []byte      // of the stat under the cursor, with commas between
-	seen    [][]byte    // label names of the stat, where one must be told from another
+	seen    [][]byte    // label names of the stat, if they must be distinguished
 	spans   []labelSpan // where they are in labels
 	counts  []uint64
 	values  []float64 // scratch: quantiles of a summary

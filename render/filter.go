@@ -143,7 +143,7 @@ func (f *Filter) compileRE2(pattern string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", ErrSyntax, err)
 	}
-	must := []byte(requiredLiteral(tree))
+	must := []byte(match.RequiredLiteral(text))
 	f.match = func(name []byte) (bool, error) {
 		if !bytes.Contains(name, must) {
 			return false, nil

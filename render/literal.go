@@ -71,29 +71,3 @@ func literalMatch(re *syntax.Regexp) func([]byte) (bool, error) {
 	}
 	return func(name []byte) (bool, error) { return holds(name, lit), nil }
 }
-
-// requiredLiteral returns the longest literal that every match contains, ""
-// if none is known.
-func requiredLiteral(re *syntax.Regexp) string {
-	switch re.Op {
-	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 && !slices.Contains(re.Rune, 0xfffd) {
-			return string(re.Rune)
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return requiredLiteral(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return requiredLiteral(re.Sub[0])
-		}
-	case syntax.OpConcat:
-		best := ""
-		for _, s := range re.Sub {
-			if l := requiredLiteral(s); len(l) > len(best) {
-				best = l
-			}
-		}
-		return best
-	}
-	return ""
-}

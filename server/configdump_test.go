@@ -481,7 +481,7 @@ func TestPicksGoOnWhileClustersAreShown(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("a pick or a change waits for who reads the clusters")
+			t.Fatal("a pick or a change waits for the reader of the clusters")
 		}
 
 		if err := tcp.SetReadBuffer(4 << 20); err != nil {

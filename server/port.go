@@ -47,7 +47,7 @@ type Listener struct {
 	// While [lifecycle.Server.ShouldClose] is true, Serve should ask clients to close
 	// their connections.
 	Serve func(ctx context.Context, l net.Listener) error
-	// Handle serves one connection, in a goroutine of its own; set it instead of Serve.
+	// Handle serves one connection, in a separate goroutine; set it instead of Serve.
 	// The server accepts the connections, closes them after Handle returns or once ctx
 	// is done, and recovers panics of Handle. Connections have a CloseWrite method.
 	Handle func(ctx context.Context, c net.Conn)

@@ -82,7 +82,7 @@ func TestMappingPages(t *testing.T) {
 	}
 }
 
-// TestReloadOfMappingRules reloads by all means. A file with mistakes leaves the
+// TestReloadOfMappingRules reloads by all means. A file with errors leaves the
 // rules as they are.
 func TestReloadOfMappingRules(t *testing.T) {
 	for name, reload := range map[string]func(r *ruled) error{

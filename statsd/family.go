@@ -48,7 +48,7 @@ const (
 func (f *family) group() group { return group(f.print & groupBits) }
 
 // familyName is the name of a family as received, the first one if the exposition
-// shows several alike, and its metric name. summary tells whether its
+// shows several alike, and its metric name. summary reports whether its
 // histograms are shown as summaries, and era which rules said so.
 type familyName struct {
 	received, metric string

@@ -16,7 +16,7 @@ type FlushOptions struct {
 	// Totals adds the values of all stats, changed or not, to the snapshot. It
 	// costs a copy of them.
 	Totals bool
-	// Last tells the readers of the snapshot that no flush follows and the stats
+	// Last reports that no flush follows this snapshot and that the stats
 	// end with the process.
 	Last bool
 }

@@ -365,7 +365,7 @@ func (im *Import) float(h *ExportedStat) (err error) {
 	key := h.key()
 	before := im.floats[key]
 	im.floats[key] = value
-	if g.w.swapIf(floatWord(before), floatWord(value)) { // nobody here has changed it
+	if g.w.swapIf(floatWord(before), floatWord(value)) { // no writer here has changed it
 		return nil
 	}
 	return g.Add(value - before)

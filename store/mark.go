@@ -7,7 +7,7 @@ import (
 )
 
 // A mark is a number that the network input attaches to its stats, so that it
-// needs no table of names of its own.
+// needs no separate table of names.
 
 // Mark attaches a mark, which is not 0, to the stat of network input called name
 // in sc. It reports whether the stat is alive; then its end is reported with the

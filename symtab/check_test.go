@@ -97,7 +97,7 @@ func checkTable(t *testing.T, tab *Table) {
 		}
 		there++
 		if !chunks[chunk] {
-			t.Fatalf("chunk %d is kept and nobody lives there", chunk)
+			t.Fatalf("chunk %d is kept without a symbol in it", chunk)
 		}
 		if g.blocks[i].Load() != nil && (g.live[i] != live[chunk] || chunk != k.arena.current && g.live[i] < sparse) {
 			t.Fatalf("block %d: %d bytes live, believes %d", chunk, live[chunk], g.live[i])

@@ -327,7 +327,7 @@ func TestReadyWhenTheUncheckedHostGoes(t *testing.T) {
 	}
 	c.UpdateHosts(0, hosts())
 	if !c.Ready() {
-		t.Error("not ready though nobody is left to be checked")
+		t.Error("not ready though no host is left to be checked")
 	}
 }
 

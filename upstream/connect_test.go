@@ -184,7 +184,7 @@ func TestAdditionalAddressesAreOfTheNetwork(t *testing.T) {
 }
 
 // TestPoolsWithoutConnectionsGetOne has the breaker open because of connections that
-// are of no use to who asks.
+// are of no use to the caller.
 func TestPoolsWithoutConnectionsGetOne(t *testing.T) {
 	r := reach(t, "circuit_breakers: {thresholds: [{max_connections: 1}, {priority: HIGH, max_connections: 1}]}")
 	type connect func(context.Context, *host.Host, Priority, transport.Options) (*Conn, error)

@@ -283,7 +283,7 @@ func TestEveryFieldOfClustersIsInForce(t *testing.T) {
 		}
 		last := c.path[strings.LastIndexByte(c.path, '.')+1:]
 		if who := read[c.by]; who != nil && !who[last] {
-			t.Errorf("%s: nobody who should reads %s", c.field, c.path)
+			t.Errorf("%s: no code that should reads %s", c.field, c.path)
 		}
 		if !known {
 			t.Errorf("%s: no such field", c.field)

@@ -208,7 +208,7 @@ func TestRefusedClusters(t *testing.T) {
 	}
 	r = newRig(t, func(c *Config) { c.Source = nil })
 	if _, err := r.AddOrUpdate(parse(t, byDNS("c")), ""); err == nil {
-		t.Error("a cluster that nobody finds hosts for was taken")
+		t.Error("a cluster without a discovery of hosts was taken")
 	}
 	r.check("cluster_manager.", map[string]uint64{"cluster_added": 0, "active_clusters": 0})
 	r.Close()

@@ -172,7 +172,7 @@ func TestTimeoutBudgets(t *testing.T) {
 		r.st.Flush(store.FlushOptions{})
 		if !on {
 			if c.Stats().TimeoutBudget != nil {
-				t.Error("a histogram that nobody asked for")
+				t.Error("a histogram that was not requested")
 			}
 			continue
 		}

@@ -27,7 +27,7 @@ func main() {
 	only := flag.String("case", "", "measure only the cases whose name begins so")
 	seconds := flag.Float64("seconds", 3, "how long to send in each case")
 	rate := flag.Int("rate", 400_000, "lines a second to send; 0: as many as possible")
-	rounds := flag.Int("rounds", 1, "how often to measure each case, in turns")
+	rounds := flag.Int("rounds", 1, "how often to measure each case, alternating")
 	flag.Parse()
 	var err error
 	if *serveAt != "" {

@@ -5,7 +5,7 @@
 //	in := bridge.NewImporter(st.Scope("expvar"))      // the variables among the stats
 //	flush.Config{Store: st, Before: []func(time.Time){in.Refresh}}
 //
-// It is a module of its own because importing expvar registers a handler with
+// It is a separate module because importing expvar registers a handler with
 // http.DefaultServeMux.
 package expvar
 

@@ -12,6 +12,6 @@
 //	otelapi.SetMeterProvider(provider)
 //	flush.Config{Store: st, Before: []func(time.Time){provider.Refresh}}
 //
-// The package is a module of its own, so that users of the store do not depend on the
+// The package is a separate module, so that users of the store do not depend on the
 // SDK.
 package otel

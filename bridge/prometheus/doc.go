@@ -11,6 +11,6 @@
 //	in := prometheus.NewImporter(registry, st.Scope("app"))
 //	flush.Config{Store: st, Before: []func(time.Time){in.Refresh}}
 //
-// The package is a module of its own, so that users of the store do not depend on
+// The package is a separate module, so that users of the store do not depend on
 // the client library.
 package prometheus

@@ -90,7 +90,7 @@ func activate(cfg *server.Config, c *bootstrap.Config, sockets []passedSocket) e
 				s.toListener(cfg, c, func(l *bootstrap.StatsDListener) bool { return s.at(l.Host, l.Port, l.Path) })
 		}
 		if !ok {
-			return fmt.Errorf("error: nobody has use for the socket %q (%s %s) that was passed on: "+
+			return fmt.Errorf("error: no listener uses the socket %q (%s %s) that was passed on: "+
 				"it needs the name of a StatsD listener of its kind, or %q, or an address of the configuration", s.name, s.network, s.addr, adminSocket)
 		}
 	}

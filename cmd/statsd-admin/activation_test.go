@@ -136,9 +136,9 @@ func TestSocketActivationRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		name, network, want string
 	}{
-		{"in", "tcp", `error: nobody has use for the socket "in" (tcp 127.0.0.1:`},
-		{"other", "udp", `error: nobody has use for the socket "other" (udp 127.0.0.1:`},
-		{"admin", "udp", `error: nobody has use for the socket "admin" (udp `},
+		{"in", "tcp", `error: no listener uses the socket "in" (tcp 127.0.0.1:`},
+		{"other", "udp", `error: no listener uses the socket "other" (udp 127.0.0.1:`},
+		{"admin", "udp", `error: no listener uses the socket "admin" (udp `},
 	} {
 		t.Run(tt.name+"-"+tt.network, func(t *testing.T) {
 			o := &opened{t: t}

@@ -211,7 +211,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 
 // parseOptions parses a command line without the program's name. hardware is
 // the number of workers when none is asked for. The error may hold several
-// lines, one per mistake.
+// lines, one per error.
 func parseOptions(args []string, hardware int) (*Options, request, error) {
 	switch own, exporter := flagFamilies(args); {
 	case exporter != "" && own != "":

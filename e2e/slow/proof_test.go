@@ -305,6 +305,6 @@ func TestProofScrapes(t *testing.T) {
 	t.Logf("%d whole answers, %d turned away, %d cut; /ready: %s; resident %d MiB, %+d MiB at most", whole.Load(), refused.Load(), cut.Load(), spread(stop()), idle>>20, (peak-idle)>>20)
 	d.Wait("what was sent meanwhile", func(s daemon.Stats) bool { return s.Number("meanwhile") == float64(sent) })
 	if whole.Load() == 0 {
-		t.Error("nobody got a whole answer")
+		t.Error("no client got a whole answer")
 	}
 }

@@ -1,4 +1,4 @@
-// Command custom-endpoint adds two endpoints of its own to the administration
+// Command custom-endpoint adds two endpoints to the administration
 // port: one shows a limit, the other changes it.
 //
 //	go run ./examples/custom-endpoint

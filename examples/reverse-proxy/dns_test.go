@@ -33,7 +33,7 @@ func newNameServer(t *testing.T, address string) *nameServer {
 				A:   net.ParseIP(*s.address.Load()),
 			}}
 		}
-		_ = w.WriteMsg(m) // who asks asks again
+		_ = w.WriteMsg(m) // the resolver asks again
 	})
 	done := make(chan error, 1)
 	go func() { done <- s.ActivateAndServe() }()

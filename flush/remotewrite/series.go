@@ -40,7 +40,7 @@ type namer struct {
 	sorted []label
 }
 
-// statLabel tells stats apart that share a metric name and labels.
+// statLabel distinguishes stats that share a metric name and labels.
 const statLabel = "stat_name"
 
 func newNamer(st *store.Store, prefix string, external []tags.Tag) *namer {

@@ -23,7 +23,7 @@ type Process struct {
 	admin  string
 	log    string        // path of its standard error; a pipe would keep Wait waiting for its children
 	exited chan struct{} // closed when the process has ended
-	err    error         // how; for who has seen that
+	err    error         // how; read it after exited is closed
 }
 
 // Start starts a process as an epoch of the series whose sockets are in dir, and

@@ -42,7 +42,7 @@ type File struct {
 	path string
 	opts Options
 
-	full    chan struct{} // tells Run that FlushBytes are waiting
+	full    chan struct{} // wakes Run when FlushBytes are waiting
 	dropped atomic.Uint64
 	failed  atomic.Uint64
 

@@ -335,7 +335,7 @@ func TestSuccessorWithoutStats(t *testing.T) {
 		t.Error(err)
 	}
 	if len(w.process.has()) == 0 {
-		t.Error("stats were taken that nobody wants")
+		t.Error("stats were taken that no process wants")
 	}
 }
 

@@ -16,8 +16,8 @@ type EventKind uint8
 const (
 	Ejected          EventKind = iota // the host failed
 	Added                             // the host is healthy again, or for the first time
-	CheckFailed                       // the first check failed, or any if all are to be told
-	CheckPassed                       // a check passed, if all are to be told
+	CheckFailed                       // the first check failed, or any if all are reported
+	CheckPassed                       // a check passed, if all are reported
 	TurnedDegraded                    // the host calls itself degraded
 	NoLongerDegraded                  // it does so no more
 )

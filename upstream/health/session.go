@@ -18,7 +18,7 @@ type session struct {
 
 	mu      sync.Mutex
 	timer   *time.Timer
-	cancel  context.CancelFunc // of the check under way until it is told of, else nil
+	cancel  context.CancelFunc // of the check under way until it is reported, else nil
 	stopped bool
 	first   bool   // no result yet
 	tried   bool   // a check was completed, maybe without a result

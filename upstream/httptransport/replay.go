@@ -15,7 +15,7 @@ type replay struct {
 	keep   bool
 	kept   []byte
 	again  bytes.Reader // what of kept is read again
-	lost   bool         // more was read than is kept
+	lost   bool         // more was read than fits
 	ended  atomic.Bool  // it was read to its end
 	broken atomic.Bool  // reading failed
 	closed atomic.Bool

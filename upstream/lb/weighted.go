@@ -267,7 +267,7 @@ func (b *weighted) zoned(z *zoneRouting, a *avail) picker {
 	if p := a.locality[z.choose(&b.c)]; p != nil {
 		return p
 	}
-	return a.picker // nobody there, of degraded hosts for instance
+	return a.picker // no hosts, of degraded ones for instance
 }
 
 // rotatePicker picks hosts in turn.

@@ -40,7 +40,7 @@ func TestEventsHoldTheRatesThatLedToThem(t *testing.T) {
 	}
 	r.d.Tick(time.Now())
 	if len(r.events) == 0 {
-		t.Fatal("nobody was ejected")
+		t.Fatal("no host was ejected")
 	}
 	e := r.events[0]
 	rates := r.d.Rates()

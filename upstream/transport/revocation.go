@@ -58,7 +58,7 @@ func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, 
 		}
 		issuer := chain[min(i+1, len(chain)-1)]
 		if i == len(chain)-1 && i > 0 && !bytes.Equal(c.RawSubject, c.RawIssuer) {
-			break // trusted without being a root: nobody above it is known
+			break // trusted without being a root: no issuer of it is known
 		}
 		var found *revocationList
 		for _, r := range lists {

@@ -91,7 +91,7 @@ type slot struct {
 	kind   config.SecretKind
 
 	answered atomic.Bool
-	done     func() // told of the first answer; set before it can come
+	done     func() // called after the first answer; set before it can arrive
 
 	secret  *config.Secret // guarded by t.loading; nil: not there yet
 	content                // of secret; guarded by t.loading

@@ -328,7 +328,7 @@ func TestCombinedChecks(t *testing.T) {
 	f.mustSay(t, hostAt(right.address, nil), transport.Options{})
 	f.mustSay(t, hostAt(second.address, nil), transport.Options{})
 	if _, err := f.say(t, hostAt(wrong.address, nil), transport.Options{}); err == nil {
-		t.Error("a name that nobody allows")
+		t.Error("a name that is not allowed")
 	}
 }
 

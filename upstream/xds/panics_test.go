@@ -335,7 +335,7 @@ func TestSecretFeedsPanic(t *testing.T) {
 		panics.Caught("secret")
 		synctest.Wait()
 		if !wild.answered {
-			t.Error("who wants a secret that will not come still waits")
+			t.Error("the user of a secret that will not arrive still waits")
 		}
 		leaveWild()
 		leave := r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: ads}, config.CertificateSecret, &calm)

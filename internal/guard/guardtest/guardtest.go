@@ -33,7 +33,7 @@ type Panics struct {
 	more chan struct{} // holds one note that places has grown
 
 	mu     sync.Mutex // guards what follows
-	places []string   // of panics that nobody has asked for yet
+	places []string   // of panics that no test has asked for yet
 	faults []string   // of what was logged
 }
 
