@@ -196,12 +196,18 @@ func (s *Server) challenge(w *Response, r *Request) error {
 	case <-delay.C:
 	case <-r.closing:
 	}
+	// A browser would ask in a window of its own for a script that has a form.
+	if r.Header("sec-fetch-dest") != "empty" || r.Header(signIn) != "" {
+		w.fields = append(w.fields, Field{"www-authenticate", `Basic realm="` + s.product + ` administration", charset="UTF-8"`})
+	}
 	w.fields = append(w.fields,
-		Field{"www-authenticate", `Basic realm="` + s.product + ` administration", charset="UTF-8"`},
 		Field{"www-authenticate", `Bearer realm="` + s.product + ` administration"`})
 	return w.text(401, "credentials are needed: a token as Authorization: Bearer or as the password of Basic, "+
 		"or a client certificate or user that has a role here\n")
 }
+
+// signIn is the header field of a script that makes the browser remember credentials.
+const signIn = "x-sign-in"
 
 // deny answers a client whose role does not permit a path.
 func (s *Server) deny(w *Response, r *Request, need Role) error {

@@ -240,6 +240,17 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%q: %q", raw, got)
 		}
 	}
+	// A page has a form of its own, so that the browser need not ask.
+	for raw, want := range map[string]int{
+		request("GET /stats HTTP/1.1", "Sec-Fetch-Dest: empty"):                 1,
+		request("GET /stats HTTP/1.1", "Sec-Fetch-Dest: empty", "X-Sign-In: 1"): 2,
+		request("GET /stats HTTP/1.1", "Sec-Fetch-Dest: document"):              2,
+	} {
+		a := parseAnswers(t, talk(t, port, strings.Replace(raw, "\r\n", "\r\nConnection: close\r\n", 1)))
+		if len(a) != 1 || len(a[0].header.Values("Www-Authenticate")) != want {
+			t.Errorf("%q: %+v, want %d challenges", raw, a, want)
+		}
+	}
 }
 
 // TestSecretsStaySecret puts tokens into everything that a log or a response could

@@ -12,6 +12,7 @@
 package pages
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -90,6 +91,12 @@ func toPages(w *admin.Response, _ *admin.Request) error {
 	return err
 }
 
+// has reports whether the server has an endpoint. The page of one that is missing says
+// what turns it on.
+func (s *site) has(path string) bool {
+	return slices.ContainsFunc(s.srv.Endpoints(), func(e admin.Endpoint) bool { return e.Path == path })
+}
+
 // serve renders a page.
 func (s *site) serve(page *row, w *admin.Response, r *admin.Request) error {
 	start := time.Now()
@@ -98,7 +105,7 @@ func (s *site) serve(page *row, w *admin.Response, r *admin.Request) error {
 	if v.title == "" {
 		v.title = page.help
 	}
-	if !s.srv.Permits(r, page.needs) {
+	if !s.srv.Permits(r, page.needs) && s.has(page.needs) {
 		v.status = 403
 		v.note("bad", "", func() { v.Put("Your role does not permit ", page.needs, ".") })
 	} else if err := page.show(v); err != nil {

@@ -107,6 +107,11 @@ func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 	v.Put(h("<svg class='plot' role='img' tabindex='0' height='"), plotAll, h("' aria-label='"), summary, h("' data-bins='bins'>"))
 	v.rules(3)
 	width := 100 / float64(len(list))
+	for i, b := range list {
+		if b.interval > 0 || b.cumulative > 0 { // those of the table, in its order
+			v.Put(h("<rect class='bin' x='"), float64(i)*width, h("%' width='"), width, h("%' y='"), plotTop, h("' height='"), plotTall, h("'/>"))
+		}
+	}
 	var outline strings.Builder
 	for i, b := range list {
 		x := float64(i) * width

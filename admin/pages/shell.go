@@ -80,7 +80,8 @@ func (v *view) top() {
 	v.Put(h("<main id='main' tabindex='-1'>\n<div class='head title'><h1>"), v.title, h("</h1><span class='quiet'>"), v.summary, h("</span></div>\n"))
 	v.Put(h("<div class='note warn' id='watch' role='status' hidden>"))
 	v.icon("warn")
-	v.Put(h("<p> <span aria-hidden='true'></span></p><button type='button' class='end'></button></div>\n<div class='note warn' id='connection' role='status' hidden>"))
+	v.Put(h("<p> <span aria-hidden='true'></span></p><form class='row end'><label><span class='vh'>Token or password</span><input type='password' name='token' placeholder='Token or password' autocomplete='current-password'></label><button>Retry now</button></form></div>\n" +
+		"<div class='note warn' id='skew' role='status' hidden>"))
 	v.icon("warn")
 	v.Put(h("<p></p></div>\n"))
 	v.done()
@@ -90,7 +91,7 @@ func (v *view) top() {
 	}
 	v.Put(h(">"))
 	v.icon("warn")
-	v.Put(h("<p>The server is draining: it fails its health checks, so that load balancers send it no new traffic.</p></div>\n"))
+	v.Put(h("<p>The server is draining: it fails its health checks, so that load balancers send it no new traffic.</p></div>\n<div id='content'>\n"))
 }
 
 // stateMeaning is the meaning of the state of the server.
@@ -135,7 +136,28 @@ func (v *view) header(product string) {
 	for _, theme := range [...]string{"auto", "light", "dark"} {
 		v.Put(h("<label><input type='radio' name='theme' value='"), theme, h("'>"), strings.ToUpper(theme[:1])+theme[1:], h("</label>"))
 	}
-	v.Put(h("</fieldset><button type='button' id='pause' hidden aria-pressed='false'>Pause</button><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
+	v.Put(h("</fieldset>"))
+	v.refresh()
+	v.Put(h("<button type='button' id='pause' hidden aria-pressed='false'>Pause</button><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
+}
+
+// refresh appends the choice of the time between two updates: of events where there is
+// a stream, else of the whole page. Pages that their own script fills have none.
+func (v *view) refresh() {
+	if len(v.scripts) > 0 && !v.moves {
+		return
+	}
+	first, times := "No refresh", []string{"1", "2", "5", "10", "30"}
+	v.Put(h("<label><span class='vh'>Refresh</span><select id='refresh'"))
+	if v.moves {
+		first, times = "Live", times[1:]
+		v.Put(h(" data-stream"))
+	}
+	v.Put(h("><option value=''>"), first, h("</option>"))
+	for _, s := range times {
+		v.Put(h("<option value='"), s, h("'>every "), s+thin+"s", h("</option>"))
+	}
+	v.Put(h("</select></label>"))
 }
 
 // shortVersion returns the version out of an identifier such as
@@ -229,7 +251,7 @@ func (v *view) change(c admin.Change) {
 
 // bottom appends everything below the content of the page.
 func (v *view) bottom(bytes int, took time.Duration) {
-	v.Put(h("</main>\n<footer><span>"), v.site.srv.Product())
+	v.Put(h("</div>\n</main>\n<footer><span>"), v.site.srv.Product())
 	if v.src.Info != nil {
 		v.Put(" ", shortVersion(v.src.Info().Version))
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
@@ -23,10 +24,17 @@ import (
 // fault.
 type faults struct {
 	*httptest.Server
-	fault atomic.Value // string: "", "hang", "drop", or a status with its reason
-	// stream answers instead of the circuit event stream, one request after the other.
-	stream http.HandlerFunc
+	fault atomic.Value // string: "", "hang", "drop", "nostream", or a status with its reason
+	// stream and deltas answer instead of the circuit event stream and the stream of
+	// changes.
+	stream, deltas http.HandlerFunc
+
+	open  atomic.Int32 // streams of changes
+	asked atomic.Value // string: the query of the last one
 }
+
+// password is accepted while credentials are needed.
+const password = "a-fresh-token"
 
 func newFaults(t *testing.T, d *daemon.Daemon) *faults {
 	t.Helper()
@@ -39,14 +47,33 @@ func newFaults(t *testing.T, d *daemon.Daemon) *faults {
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // pages that are left cancel requests
 	f := &faults{}
 	f.fault.Store("")
+	f.asked.Store("")
 	ended := make(chan struct{})
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.stream != nil && r.URL.Path == "/circuit_event_stream" {
 			f.stream(w, r)
 			return
 		}
-		switch fault := f.fault.Load().(string); fault {
-		case "":
+		fault := f.fault.Load().(string)
+		if _, given, _ := r.BasicAuth(); given == password && strings.HasPrefix(fault, "401") {
+			fault = ""
+			r.Header.Del("authorization")
+		}
+		if r.URL.Path == "/stats/stream" {
+			f.asked.Store(r.URL.RawQuery)
+			f.open.Add(1)
+			defer f.open.Add(-1)
+			if f.deltas != nil {
+				f.deltas(w, r)
+				return
+			}
+			if fault == "nostream" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+		}
+		switch fault {
+		case "", "nostream":
 			defer func() { _ = recover() }() // the proxy panics when the client is gone
 			proxy.ServeHTTP(w, r)
 		case "hang":
@@ -64,6 +91,9 @@ func newFaults(t *testing.T, d *daemon.Daemon) *faults {
 			_, _ = fmt.Sscanf(fault, "%d", &status) // the tests give one
 			_, reason, _ = strings.Cut(fault, " ")
 			w.Header().Set("retry-after", "7")
+			if status == http.StatusUnauthorized && r.Header.Get("x-sign-in") != "" { // as the server does
+				w.Header().Set("www-authenticate", `Basic realm="test"`)
+			}
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, reason+"\n")
 		}
@@ -101,7 +131,7 @@ func TestStates(t *testing.T) {
 	p.until("document.querySelector('#watch').hidden")
 	note("live")
 	for _, x := range []struct{ fault, problem string }{
-		{"hang", "stale"}, {"drop", "lost"}, {"401 credentials are needed", "login"}, {"403 this needs the role read, yours is metrics", "refused"}, {"503 too many large answers are being made", "busy"},
+		{"hang", "stale"}, {"drop", "lost"}, {"nostream", "cut"}, {"401 credentials are needed", "login"}, {"403 this needs the role read, yours is metrics", "refused"}, {"503 too many large answers are being made", "busy"},
 	} {
 		f.set(x.fault)
 		p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('online'))"))
@@ -110,14 +140,15 @@ func TestStates(t *testing.T) {
 		if got := eval[string](p, value); got != "1,234" {
 			t.Errorf("%s: the page shows %s", x.fault, got)
 		}
-		f.set("")
-		if x.problem == "login" { // the button would reload the page
-			p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('focus'))"))
+		if x.problem == "login" {
+			p.do(chromedp.SendKeys("#watch input", password+kb.Enter))
 		} else {
+			f.set("")
 			p.press("#watch button")
 		}
 		p.until("document.querySelector('#watch').hidden && !document.querySelector('#main').classList.contains('stale')")
 	}
+	f.set("") // the browser still has the password and need not
 	note("recovered")
 	d.Until("the page to move again", func() bool {
 		send(t, d, func(lines *strings.Builder) { lines.WriteString("hits:1|c\n") })

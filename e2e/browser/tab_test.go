@@ -83,7 +83,7 @@ type tab struct {
 func open(t *testing.T) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(launch(t), chromedp.WithNewBrowserContext())
-	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(func() { stop(); cancel() })
 	p := &tab{Context: ctx, t: t}
 	p.must("listening", chromedp.Listen(ctx, func(ev any) {

@@ -10,7 +10,7 @@ const words = {
   close: 'Close',
   copied: 'Copied',
   shortcuts: 'Keyboard shortcuts',
-  keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog'], ['j k', 'next and previous row'], ['Enter', 'open the row'],
+  keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog, select nothing'], ['j k', 'next and previous row'], ['Enter', 'open the row'],
     ['Space', 'pin the row'], ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column, again to reverse'], ['c', 'copy the row, or else the table'],
     ['n', 'refresh'], ['p', 'pause or go live'], ['z', 'set the zero point'], ['?', 'this help']],
   goTo: (page) => `go to ${page}`,
@@ -67,7 +67,7 @@ export function parameter(name, value) {
 function carried(url) {
   const to = new URL(url, document.baseURI);
   const values = query(to.search);
-  for (const name of ['pause', 'sel']) {
+  for (const name of ['pause', 'sel', 'every']) {
     values.set(name, parameter(name));
   }
   return address(to.pathname, values);
@@ -224,15 +224,21 @@ function swap(old, fresh) {
   for (const menu of all('details[id][open]', old)) {
     part.querySelector(`#${CSS.escape(menu.id)}`)?.setAttribute('open', '');
   }
+  const [before, after] = [all('details:not([id])', old), all('details:not([id])', part)];
+  if (before.length === after.length) {
+    before.forEach((menu, i) => { after[i].open = menu.open; });
+  }
+  const scrolled = all('.scroll', old).map((e) => e.scrollLeft);
   let same = '';
   if (focused) {
     const { k } = focused.dataset;
     const row = k ? null : rowOf(focused);
     same = row ? `tr:has([data-k="${CSS.escape(`pin-${nameOf(row)}`)}"]) a:not(.pin)` : k ? `[data-k="${CSS.escape(k)}"]`
-      : focused.rel ? `a[rel="${focused.rel}"]` : focused.name ? `[name="${focused.name}"]${focused.type === 'radio' ? `[value="${focused.value}"]` : ''}` : '.scroll';
+      : focused.rel ? `a[rel="${focused.rel}"]` : focused.href ? `a[href="${CSS.escape(focused.getAttribute('href'))}"]` : focused.name ? `[name="${focused.name}"]${focused.type === 'radio' ? `[value="${focused.value}"]` : ''}` : '.scroll';
   }
   old.replaceWith(part);
   enliven(part);
+  all('.scroll', part).forEach((e, i) => { e.scrollLeft = scrolled[i] ?? 0; });
   if (focused) {
     (part.querySelector(same) ?? part.querySelector('.scroll') ?? document.getElementById('main')).focus({ preventScroll: true });
   }
@@ -247,8 +253,11 @@ export async function replace(ids, url) {
   old[0].setAttribute('aria-busy', 'true');
   try {
     const fresh = await page(url);
-    if (!fresh || latest !== url) {
+    if (latest !== url) {
       return;
+    }
+    if (!fresh) {
+      throw new Error('no page');
     }
     const wrong = fresh.querySelector('#validity #filter-error') !== null;
     ids.forEach((id, i) => {
@@ -258,7 +267,7 @@ export async function replace(ids, url) {
       }
     });
     all('input[aria-describedby="validity"]').forEach((input) => (wrong ? input.setAttribute('aria-invalid', 'true') : input.removeAttribute('aria-invalid')));
-    if (!wrong && ids.includes('results')) {
+    if (!wrong && (ids.includes('results') || ids.includes('content'))) {
       document.title = fresh.title;
       document.querySelector('.title').replaceWith(document.importNode(fresh.querySelector('.title'), true));
     }
@@ -358,9 +367,11 @@ function enliven(from) {
   }
 }
 
-// walkBins lets the arrow keys walk over the bins of a plot and reads them out.
+// walkBins lets the arrow keys walk over the bins of a plot, shows where they are and
+// reads them out.
 function walkBins(plot) {
   const rows = all(`#${plot.dataset.bins} tbody tr`);
+  const columns = all('.bin', plot);
   const heads = all(`#${plot.dataset.bins} thead th`).map((e) => e.textContent);
   let at = -1;
   plot.addEventListener('keydown', (event) => {
@@ -370,48 +381,46 @@ function walkBins(plot) {
     }
     event.preventDefault();
     at = Math.min(Math.max(steps[event.key], 0), rows.length - 1);
-    for (const row of rows) {
-      row.classList.toggle('sel', row === rows[at]);
+    for (const list of [rows, columns]) {
+      list.forEach((e, i) => e.classList.toggle('sel', i === at));
     }
+    rows[at].scrollIntoView({ block: 'nearest' });
     document.getElementById('bin').textContent = [...rows[at].cells].map((c, i) => `${heads[i]} ${c.textContent}`).join(', ');
   });
 }
 
-// circuits fills the tiles from the event stream.
-function circuits() {
-  const tiles = document.getElementById('tiles');
-  if (!tiles?.dataset.stream) {
-    return;
+// Refresh: pages without a stream are rendered again. What is being typed, chosen or
+// read is left alone.
+const every = document.getElementById('refresh');
+const edited = (e) => (e.type === 'checkbox' || e.type === 'radio' ? e.checked !== e.defaultChecked
+  : e.localName === 'select' ? [...e.options].some((o) => o.selected !== o.defaultSelected) && e.selectedIndex > 0 : e.value !== e.defaultValue);
+const busy = () => document.hidden || document.querySelector('dialog') !== null || !getSelection().isCollapsed
+  || document.activeElement.closest('#content :is(input, select, textarea, .plot)') !== null
+  || all('#content :is(input:not([type="hidden"]), select, textarea)').some(edited);
+if (every) {
+  every.value = parameter('every');
+  if (every.selectedIndex < 0) {
+    every.value = '';
   }
-  const byName = new Map(all('.tile', tiles).map((tile) => [tile.dataset.cluster, tile]));
-  let source = null;
-  const open = () => {
-    source = new EventSource(tiles.dataset.stream);
-    source.addEventListener('message', (event) => {
-      const data = JSON.parse(event.data);
-      const tile = byName.get(data.name);
-      if (!tile || data.type !== 'HystrixCommand') {
-        return;
-      }
-      for (const e of all('[data-c]', tile)) {
-        const value = e.dataset.c === 'p99' ? data.latencyExecute?.['99'] : data[e.dataset.c];
-        if (value !== undefined) {
-          const unit = { p99: '\u202Fms', errorPercentage: '\u202F%' }[e.dataset.c] ?? '';
-          e.textContent = Number(value).toLocaleString('en') + unit;
-        }
-      }
-    });
-  };
-  const toggle = () => {
-    if (document.hidden) {
-      source?.close();
-      source = null;
-    } else if (source === null) {
-      open();
+  let timer = 0;
+  const wait = () => {
+    clearTimeout(timer);
+    if (every.value && !('stream' in every.dataset)) {
+      timer = setTimeout(again, every.value * 1000);
     }
   };
-  document.addEventListener('visibilitychange', toggle);
-  toggle();
+  const again = async () => {
+    if (!busy()) {
+      await replace(['content'], location.pathname + location.search);
+    }
+    wait();
+  };
+  every.addEventListener('change', () => {
+    parameter('every', every.value);
+    document.dispatchEvent(new Event('every'));
+    wait();
+  });
+  wait();
 }
 
 // Theme
@@ -451,7 +460,15 @@ const actions = {
   j: () => step(1),
   k: () => step(-1),
   n: () => (soft ? navigate(location.href) : location.reload()),
-  p: () => document.querySelector('#pause:not([hidden])')?.click(),
+  p: () => {
+    const pause = document.querySelector('#pause:not([hidden])');
+    if (pause) {
+      pause.click();
+    } else if (every) {
+      every.value = every.value ? '' : '5';
+      every.dispatchEvent(new Event('change'));
+    }
+  },
   c: () => {
     const row = rowOf(document.activeElement);
     if (row && navigator.clipboard) {
@@ -488,6 +505,11 @@ document.addEventListener('keydown', (event) => {
     event.preventDefault(); // it would clear a search field
     event.target.blur();
   }
+  if (event.key === 'Escape' && rowOf(event.target)) {
+    event.target.blur();
+    all('#results tr.sel').forEach((row) => row.classList.remove('sel'));
+    parameter('sel', '');
+  }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || stored('shortcuts') === 'off') {
     return;
   }
@@ -510,5 +532,4 @@ document.addEventListener('keydown', (event) => {
 
 document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 enliven(document);
-circuits();
 root.dataset.ready = 'yes';

@@ -1,11 +1,11 @@
 // Stats that move. The stream names each stat once and then sends what changed.
-const { all, parameter } = await import(document.querySelector('script[src$="/admin.js"]').src);
+const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
+const { all, parameter } = await module('admin.js');
+const { streaming } = await module('watch.js');
 
 const words = {
   pause: 'Pause',
   live: 'Go live',
-  stale: (age) => `No update for ${age} s. The values are old; the connection is tried again.`,
-  skew: (s) => `The clock of this computer and that of the server differ by ${s} s`,
   now: 'now',
   peak: (x) => `peak ${x}`,
   range: (a, b) => `${a} to ${b}`,
@@ -103,23 +103,23 @@ class Live {
   constructor(main) {
     this.main = main;
     this.button = document.getElementById('pause');
-    this.bar = document.getElementById('connection');
     this.series = new Map(); // by name: kind, value, rate, line
     this.sums = new Map(); // lines by the prefix of the names
     this.names = new Map(); // by id
     this.bases = new Map(); // by name: the value at the zero point
     this.source = null;
     this.paused = parameter('pause') !== '';
-    this.last = 0;
     this.time = 0; // of the server, in milliseconds
     this.button.hidden = false;
     this.button.addEventListener('click', () => {
       parameter('pause', this.paused ? '' : '1');
       this.pause(!this.paused);
     });
+    this.observer = new IntersectionObserver((list) => this.scrolled(list), { rootMargin: '300px' });
     document.addEventListener('visibilitychange', () => this.toggle());
     document.addEventListener('replaced', () => this.renew());
-    setInterval(() => this.check(), 1000);
+    document.addEventListener('recovered', () => this.again());
+    document.addEventListener('every', () => this.renew());
     this.collect();
     this.pause(this.paused);
   }
@@ -144,6 +144,7 @@ class Live {
   // collect finds the places of numbers in the page, by the names of their stats.
   collect() {
     this.cells = new Map();
+    this.observer.disconnect();
     const key = document.getElementById('since') ? parameter('zero') : '';
     const held = key && sessionStorage.getItem('zero') ? JSON.parse(sessionStorage.getItem('zero')) : {};
     if (key !== this.zero) {
@@ -160,6 +161,11 @@ class Live {
       }
     }
     for (const [name, cells] of this.cells) {
+      cells.rows = cells.stat.map((e) => e.closest('#stats tr')).filter(Boolean);
+      for (const row of cells.rows) {
+        row.dataset.of = name;
+        this.observer.observe(row);
+      }
       if (cells.delta.length > 0 && !this.bases.has(name)) {
         const base = (held.zero === key ? held.values?.[name] : undefined) ?? cells.delta[0].dataset.base ?? (key ? undefined : this.exact(name));
         if (base !== undefined) {
@@ -171,6 +177,18 @@ class Live {
         this.change(cells, name, s.value);
       } else if (cells.delta.length > 0) {
         this.change(cells, name, this.exact(name));
+      }
+    }
+  }
+
+  // scrolled paints rows that come into view. The others are not painted meanwhile.
+  scrolled(list) {
+    for (const { target, isIntersecting } of list) {
+      const name = target.dataset.of;
+      const [s, cells] = [this.series.get(name), this.cells.get(name)];
+      target.seen = isIntersecting;
+      if (isIntersecting && s && cells && s.seq > 0) {
+        this.paintOne(name, s, cells, true);
       }
     }
   }
@@ -210,50 +228,34 @@ class Live {
   close() {
     this.source?.close();
     this.source = null;
-    this.bar.hidden = true;
+    streaming(true);
   }
 
   open() {
     // What changed while nothing was read is not sent again, so begin with all values.
     this.names.clear();
-    this.last = Date.now();
     const from = document.querySelector('[data-stream-filter]');
     if (!from) {
       return;
     }
-    this.source = new EventSource(from.dataset.streamFilter);
+    const every = parameter('every');
+    this.source = new EventSource(from.dataset.streamFilter + (every ? `&interval_ms=${every * 1000}` : ''));
+    this.source.addEventListener('open', () => streaming(true));
+    this.source.addEventListener('error', () => streaming(false));
     this.source.addEventListener('reset', (event) => this.reset(JSON.parse(event.data)));
     this.source.addEventListener('delta', (event) => this.delta(JSON.parse(event.data)));
   }
 
-  heard() {
-    this.last = Date.now();
-    this.bar.hidden = true;
-    this.main.classList.remove('stale');
-  }
-
-  // check says how old the values are once three events are missing. Nothing is sent
-  // while no stat changes, so only a broken connection counts.
-  check() {
-    if (this.source === null || this.source.readyState === EventSource.OPEN) {
-      return;
-    }
-    const old = Math.round((Date.now() - this.last) / 1000);
-    if (old >= 3) {
-      this.bar.hidden = false;
-      this.bar.querySelector('p').textContent = words.stale(old);
-      this.main.classList.add('stale');
-    }
-    if (this.source.readyState === EventSource.CLOSED && old % 5 === 0) {
+  // again connects again, unless the connection stands.
+  again() {
+    if (this.source !== null && this.source.readyState !== EventSource.OPEN) {
+      this.source.close();
       this.source = null;
-      const { last } = this;
-      this.open();
-      this.last = last;
+      this.toggle();
     }
   }
 
   reset(data) {
-    this.heard();
     if (data.reason === 'counters') {
       for (const [name, s] of this.series) {
         if (s.kind === 'counter') {
@@ -261,28 +263,9 @@ class Live {
         }
       }
     }
-    this.skewed(data.t);
-  }
-
-  // skewed warns if the clocks differ: ages and times would be wrong.
-  skewed(t) {
-    const by = Math.round((Date.now() - t) / 1000);
-    let note = document.getElementById('skew');
-    if (Math.abs(by) <= 5) {
-      note?.remove();
-      return;
-    }
-    if (!note) {
-      note = this.bar.cloneNode(true);
-      note.id = 'skew';
-      note.hidden = false;
-      this.bar.after(note);
-    }
-    put(note.querySelector('p'), words.skew(grouped(by)));
   }
 
   delta(data) {
-    this.heard();
     this.time = data.t;
     for (const [id, kind, name, created] of data.new ?? []) {
       this.names.set(id, name);
@@ -331,7 +314,7 @@ class Live {
   paint(seq, ms) {
     for (const [name, s] of this.series) {
       const cells = this.cells.get(name);
-      if (cells) {
+      if (cells && (cells.rows.length === 0 || cells.rows.some((row) => row.seen !== false))) {
         this.paintOne(name, s, cells, s.seq === seq);
       }
     }

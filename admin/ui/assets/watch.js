@@ -1,31 +1,46 @@
 // Asks for the state of the server while the page is visible. One bar says why the page
-// does not move; the old values stay.
+// does not move; the old values stay. The stream of changes reports here, too.
 
 const words = {
   stale: () => 'The server does not answer.',
   lost: () => 'Disconnected. The values are the last known ones.',
+  cut: () => 'The stream of changes is interrupted.',
   busy: () => 'The server is busy with other requests.',
-  login: () => 'The server wants you to sign in again.',
+  login: () => 'The server wants a token or a password. It stays in the memory of the browser.',
   refused: (why) => `The server refuses: ${why}`,
   old: (age) => ` No update for ${age} s.`,
   next: (left) => ` Next try in ${left} s.`,
   retry: 'Retry now',
-  reload: 'Sign in',
+  signIn: 'Sign in',
+  skew: (s) => `The clocks of this computer and of the server differ by ${s} s: ages and times on this page may be wrong.`,
 };
 const usual = 5000; // ms between two questions
 const patience = 3000; // ms for an answer
 const longest = 30; // s between two tries
+const late = 3000; // ms without the stream
+const skewed = 5; // s between the clocks
 
 const main = document.getElementById('main');
 const bar = document.getElementById('watch');
 const [text, clock] = bar.querySelectorAll('p, p span');
-const button = bar.querySelector('button');
+const form = bar.querySelector('form');
+const { token } = form.elements;
+const button = form.querySelector('button');
 let asking = false;
 let enabled = null; // null: no answer yet
 let tries = 0;
 let due = 0;
 let heard = Date.now();
 let now = ''; // the problem
+let cut = 0; // when the stream was interrupted; 0: it is not
+
+// streaming says whether the stream of changes is connected.
+export function streaming(connected) {
+  cut = connected ? 0 : cut || Date.now();
+  if (connected && now === 'cut') {
+    show('');
+  }
+}
 
 // show shows a problem; '' hides the bar.
 function show(problem, why) {
@@ -36,17 +51,23 @@ function show(problem, why) {
   if (problem === '') {
     return;
   }
-  const meaning = problem === 'stale' || problem === 'busy' ? 'warn' : 'bad';
+  const meaning = ['stale', 'cut', 'busy'].includes(problem) ? 'warn' : 'bad';
   bar.className = `note ${meaning}`;
   bar.querySelector('use').setAttribute('href', `#i-${meaning}`);
   text.firstChild.data = words[problem](why);
-  button.textContent = problem === 'login' ? words.reload : words.retry;
+  token.hidden = problem !== 'login';
+  button.textContent = problem === 'login' ? words.signIn : words.retry;
   tick();
 }
 
 function tick() {
   const left = Math.max(Math.ceil((due - Date.now()) / 1000), 0);
-  clock.textContent = now === 'stale' ? words.old(Math.round((Date.now() - heard) / 1000)) : words.next(left);
+  if (now === '' && cut > 0 && Date.now() - cut > late) {
+    show('cut');
+    return;
+  }
+  const since = { stale: heard, cut }[now];
+  clock.textContent = since ? words.old(Math.round((Date.now() - since) / 1000)) : words.next(left);
   if (left === 0 && enabled !== false) {
     ask();
   }
@@ -64,6 +85,14 @@ function state(name) {
   document.getElementById('draining').hidden = name !== 'DRAINING';
 }
 
+// compare warns if the clocks differ.
+function compare(date) {
+  const by = Math.round((Date.now() - Date.parse(date)) / 1000);
+  const note = document.getElementById('skew');
+  note.hidden = !(Math.abs(by) > skewed);
+  note.querySelector('p').textContent = note.hidden ? '' : words.skew(by.toLocaleString('en'));
+}
+
 async function ask() {
   if (asking || document.hidden) {
     return;
@@ -71,13 +100,13 @@ async function ask() {
   asking = true;
   let answer = null;
   let body = '';
-  let late = false;
+  let hangs = false;
   try {
     answer = await fetch('../server_info', { cache: 'no-store', signal: AbortSignal.timeout(patience) });
     body = await answer.text();
   } catch (error) {
     answer = null;
-    late = error.name === 'TimeoutError';
+    hangs = error.name === 'TimeoutError';
   }
   asking = false;
   if (answer?.ok) {
@@ -86,8 +115,11 @@ async function ask() {
     heard = Date.now();
     enabled = true;
     state(JSON.parse(body).state);
+    compare(answer.headers.get('date'));
     if (now !== '') {
-      show('');
+      if (now !== 'cut') {
+        show('');
+      }
       document.dispatchEvent(new Event('recovered'));
     }
     return;
@@ -101,7 +133,7 @@ async function ask() {
   tries++;
   due = Date.now() + wait * 1000;
   if (answer === null) {
-    show(late ? 'stale' : 'lost');
+    show(hangs ? 'stale' : 'lost');
   } else if (answer.status === 401) {
     show('login');
   } else if (answer.status === 503 || answer.status === 429) {
@@ -111,7 +143,25 @@ async function ask() {
   }
 }
 
-button.addEventListener('click', () => (now === 'login' ? location.reload() : ask()));
+// signIn makes the browser remember credentials for all requests to the server, also
+// for those that a script cannot give a header.
+function signIn() {
+  const request = new XMLHttpRequest();
+  request.open('GET', '../server_info', true, 'token', token.value);
+  request.setRequestHeader('x-sign-in', '1');
+  request.addEventListener('loadend', ask);
+  request.send();
+  token.value = '';
+}
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  if (now === 'login' && token.value !== '') {
+    signIn();
+  } else {
+    ask();
+  }
+});
 document.addEventListener('visibilitychange', ask);
 for (const event of ['online', 'focus']) {
   window.addEventListener(event, ask);

@@ -1,0 +1,89 @@
+package browser
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	pagesof "github.com/statsd-admin/statsd-admin/admin/pages"
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestExplorerTotals expects the sums of the explorer to be those of the stats, on every
+// level, and a mark at a name that has reached its limit.
+func TestExplorerTotals(t *testing.T) {
+	d := daemon.Start(t, daemon.Config{YAML: `
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+statsd:
+  listeners: [{name: tcp, address: "tcp://127.0.0.1:0"}]
+  limits: {series_per_name: 5}
+`})
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, "many.tagged.requests:1|c|#user:u%d\nmany.other.n%d:1|c\n", i, i)
+	}
+	lines(t, d, "%smany.last:1|c", text.String())
+	d.Wait("the stats", func(s daemon.Stats) bool { return s["many.last"] == "1" })
+	p := open(t)
+	// The pages of the own requests are stats, too, so compare the received ones.
+	const sum = `[...document.querySelectorAll('#groups tbody tr')].reduce((n, row) => n + Number(row.cells[1].dataset.value), 0)`
+	const total = `Number([...document.querySelectorAll('dl.strip div')].find((e) => e.innerText.startsWith('Series')).querySelector('dd').dataset.value)`
+	for _, prefix := range []string{"many.", "many.tagged.", "many.other."} {
+		p.ready(base(d) + "/ui/explorer?prefix=" + prefix)
+		want := float64(strings.Count(d.Get("/stats?filter=^"+strings.ReplaceAll(prefix, ".", "[.]")), "\n"))
+		if got := eval[[]float64](p, "["+sum+", "+total+"]"); got[0] != want || got[1] != want || want < 5 {
+			t.Errorf("%s: the rows have %v series, the head says %v, /stats has %v", prefix, got[0], got[1], want)
+		}
+	}
+	p.ready(base(d) + "/ui/explorer?prefix=many.")
+	marked := eval[[]string](p, `[...document.querySelectorAll('#groups tbody tr')].filter((row) => row.innerText.includes('overflow')).map((row) => row.querySelector('a').innerText)`)
+	if len(marked) != 1 || !strings.HasPrefix(marked[0], "many.tagged") {
+		t.Errorf("an overflow is marked at %q", marked)
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestPagesOfLittle opens all pages of a server that has nothing but a store: no history,
+// no stream, no clusters, no configuration. They work, and say what is missing.
+func TestPagesOfLittle(t *testing.T) {
+	s := store.New(store.Options{})
+	s.Root().Counter("little.count").Add(7)
+	s.Root().Histogram("little.ms", store.Milliseconds).Record(12)
+	s.Flush(store.FlushOptions{})
+	srv, err := admin.New(admin.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pagesof.Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	d := httptest.NewServer(srv)
+	t.Cleanup(func() { d.CloseClientConnections(); d.Close(); _ = srv.Close() })
+	p := open(t)
+	for path, want := range map[string]string{
+		"/": "stats", "/ui/": "Needs attention", "/ui/stats?filter=little": "little.count", "/ui/stat?name=little.count": "7",
+		"/ui/histograms": "little.ms",
+		"/ui/histograms?name=little.ms&view=time": "stats_config.history_bytes",
+		"/ui/histograms?name=little.ms&compare=1": "stats_config.history_bytes",
+		"/ui/explorer": "little.", "/ui/clusters": "No clusters are configured", "/ui/listeners": "no listeners",
+		"/ui/ingest": "section statsd", "/ui/runtime": "no runtime values", "/ui/logging": "no loggers", "/ui/config": "no configuration dump",
+		"/ui/certs": "No TLS certificates", "/ui/circuits": "No clusters are configured", "/ui/audit": "No changes", "/ui/server": "Memory",
+	} {
+		p.ready(d.URL + path)
+		if text := p.text(); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q: %.600s", path, want, text)
+		}
+	}
+	p.ready(d.URL + "/ui/stats?filter=little")
+	if got := eval[bool](p, "document.querySelector('#pause').hidden && !document.querySelector('[data-stream-filter]')"); !got {
+		t.Error("without a stream the page offers to pause")
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(strings.TrimPrefix(d.URL, "http://"))
+}

@@ -1,0 +1,109 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+)
+
+// tabTo presses Tab, or Shift and Tab, until an element has the focus.
+func (p *tab) tabTo(selector string) {
+	p.t.Helper()
+	for range 150 {
+		switch eval[float64](p, "document.activeElement.matches("+quoted(selector)+") ? 0 : document.activeElement.compareDocumentPosition(document.querySelector("+quoted(selector)+")) & Node.DOCUMENT_POSITION_PRECEDING ? -1 : 1") {
+		case 0:
+			return
+		case 1:
+			p.key(kb.Tab)
+		case -1:
+			p.do(chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(input.ModifierShift)))
+		}
+	}
+	p.t.Fatalf("Tab does not reach %s", selector)
+}
+
+// TestKeyboardTasks does what people do on the pages with keys alone.
+func TestKeyboardTasks(t *testing.T) {
+	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})
+	var text strings.Builder
+	for i := range 130 {
+		fmt.Fprintf(&text, "task.%03d:%d|c\n", i, i)
+	}
+	lines(t, d, "%stasks.ms:12|ms\ntasks.ms:90|ms\ntask.last:1|c", text.String())
+	d.Wait("the stats", func(s daemon.Stats) bool { return s["task.last"] == "1" })
+	p := open(t)
+	p.ready(base(d) + "/ui/")
+	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
+	at := func(path string) string {
+		return "location.pathname === " + quoted(path) + " && document.documentElement.dataset.ready"
+	}
+	first := `document.querySelector('#stats tbody tr:not(.pinned) a:not(.pin)').textContent`
+	for _, task := range []struct {
+		name, focus, keys, want string
+	}{
+		{"open the stats", "", "gs", at("/ui/stats") + " && document.documentElement.dataset.order"},
+		{"filter them", "", "/", "document.activeElement.name === 'filter'"},
+		{"type a filter", "", "^task[.]", first + ".startsWith('task.') && document.querySelector('#results').dataset.total === '131'"},
+		{"leave the field", "", kb.Escape, "document.activeElement === document.body"},
+		{"sort by value", "", "3", first + " === 'task.129'"},
+		{"reverse the order", "", "3", first + " === 'task.000'"},
+		{"next page", "", "]", "document.querySelector('.pager').textContent.includes('101 to 131')"},
+		{"previous page", "", "[", "document.querySelector('.pager').textContent.includes('1 to 100')"},
+		{"walk over the rows", "", "jj", "document.activeElement.textContent === 'task.001'"},
+		{"walk back", "", "k", "document.activeElement.textContent === 'task.000'"},
+		{"pin the row", "", "space", "document.querySelector('tr.pinned')"},
+		{"set the zero point", "", "z", "document.querySelector('#since')"},
+		{"pause", "", "p", "document.querySelector('#pause').textContent === 'Go live'"},
+		{"select nothing", "", kb.Escape, "document.activeElement === document.body && !document.querySelector('tr.sel') && !location.search.includes('sel=')"},
+		{"choose a kind", "input[name=type]:checked", kb.ArrowRight, "document.querySelector('input[name=type]:checked').value === 'counter' && location.search.includes('type=counter')"},
+		{"open a row", "#stats tbody tr:not(.pinned) a:not(.pin)", kb.Enter, at("/ui/stat")},
+		{"open the histograms", "", "gh", at("/ui/histograms")},
+		{"walk over the buckets", "svg.plot[data-bins]", kb.End + kb.ArrowLeft + kb.ArrowRight, "document.querySelector('#bin').textContent.includes('from') && document.querySelectorAll('.bin.sel, #bins tr.sel').length === 2 && document.querySelector('#bins tbody tr:last-child').classList.contains('sel')"},
+		{"open the explorer", "", "ge", at("/ui/explorer")},
+		{"go into a prefix", "", "j" + kb.Enter, at("/ui/explorer") + " && location.search.includes('prefix=')"},
+		{"open a cluster", "", "gc", at("/ui/clusters")},
+		{"with its hosts", "", "j" + kb.Enter, "location.search.includes('cluster=backend') && document.documentElement.dataset.ready"},
+		{"open the log levels", "", "go", at("/ui/logging")},
+		{"change a level", "select[name=admin]", kb.ArrowDown, "document.querySelector('dialog')?.open"},
+		{"and confirm", "dialog button[type=submit]", kb.Enter, "document.querySelector('#done')?.innerText.includes('admin info') && document.documentElement.dataset.ready"},
+		{"open the runtime values", "", "gr", at("/ui/runtime")},
+		{"name a value", "input[name=key]", "by.keys" + kb.Enter, "document.querySelector('#value') && document.documentElement.dataset.ready"},
+		{"set it", "#value", "7" + kb.Enter, "document.querySelector('dialog')?.open"},
+		{"confirm it", "dialog button[type=submit]", kb.Enter, "document.querySelector('#done')?.innerText.includes('by.keys (none) → 7') && document.documentElement.dataset.ready"},
+		{"open the audit log", "", "ga", at("/ui/audit") + " && document.querySelector('main').innerText.includes('by.keys')"},
+		{"undo the change", "form[action='../audit/undo'] button", kb.Enter, "document.querySelector('dialog')?.open"},
+		{"and agree", "dialog button[type=submit]", kb.Enter, "document.querySelector('#done')?.innerText.includes('by.keys 7 → (none)') && document.documentElement.dataset.ready"},
+		{"search the configuration", "", "gd", at("/ui/config")},
+		{"open a certificate", "", "gt", at("/ui/certs")},
+		{"let the page refresh", "#refresh", kb.ArrowDown, "location.search.includes('every=1')"},
+		{"stop that", "", kb.Escape + "p", "!location.search.includes('every')"},
+		{"drain, but not by accident", "", "gl", at("/ui/listeners")},
+		{"ask for it", "form[action$=drain_listeners] button", kb.Enter, "document.activeElement.id === 'confirm-word'"},
+		{"and leave", "", kb.Escape, "!document.querySelector('dialog')"},
+		{"dark theme", "input[name=theme]:checked", kb.ArrowRight + kb.ArrowRight, "document.documentElement.dataset.theme === 'dark'"},
+		{"read the keys", "", "?", "document.querySelector('dialog#help')?.open"},
+		{"and close them", "", kb.Enter, "!document.querySelector('dialog')"},
+	} {
+		if task.focus != "" {
+			p.tabTo(task.focus)
+		}
+		if task.keys == "space" { // the driver would scroll the page, too
+			p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: ' ', bubbles: true}))"))
+		} else {
+			p.key(task.keys)
+		}
+		if task.keys == "/" { // nor type the key
+			p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''"))
+		}
+		t.Log(task.name)
+		p.until(task.want)
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}

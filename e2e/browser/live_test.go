@@ -1,0 +1,255 @@
+package browser
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+)
+
+// hide makes the page believe that its window is hidden, or shown again.
+func (p *tab) hide(hidden bool) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("Object.defineProperty(document, 'hidden', {value: %t, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))", hidden)))
+}
+
+// TestStreams follows the streams of two pages: they are independent, a paused or hidden
+// page has none, and a page that is shown again has the value without a spike in the
+// rate. The interval is in the address and in the request.
+func TestStreams(t *testing.T) {
+	d := start(t)
+	f := newFaults(t, d)
+	hits(t, d, "1000")
+	lines(t, d, "other:5|c")
+	d.Wait("other: 5", func(s daemon.Stats) bool { return s["other"] == "5" })
+	streams := func(want int32) {
+		t.Helper()
+		d.Until(fmt.Sprintf("%d streams", want), func() bool { return f.open.Load() == want })
+	}
+	one, two := open(t), open(t)
+	one.ready(f.URL + "/ui/stats?filter=^hits$")
+	two.ready(f.URL + "/ui/stats?filter=^other$&sort=value")
+	streams(2)
+	one.press("#pause")
+	streams(1)
+	if got := eval[string](two, "document.querySelector('#pause').textContent + location.search"); got != "Pause?filter=^other$&sort=value" {
+		t.Errorf("a pause in one window makes the other one %q", got)
+	}
+	one.press("#pause")
+	streams(2)
+
+	one.hide(true)
+	streams(1)
+	lines(t, d, "hits:100000|c\nother:3|c")
+	const shown = `document.querySelector('[data-stat="hits"]').textContent`
+	two.until(`document.querySelector('[data-stat="other"]').textContent === '8'`)
+	if got := eval[string](one, shown); got != "1,000" {
+		t.Errorf("the hidden page shows %s", got)
+	}
+	one.do(chromedp.Evaluate[chromedp.Void](`window.rates = []; new MutationObserver(() => rates.push(document.querySelector('[data-rate="hits"]').textContent)).observe(document.querySelector('#main'), {subtree: true, childList: true, characterData: true})`))
+	one.hide(false)
+	one.until(shown + " === '101,000'")
+	lines(t, d, "hits:1|c")
+	one.until(shown + " === '101,001'")
+	for _, rate := range eval[[]string](one, "rates") {
+		if x, err := strconv.ParseFloat(strings.ReplaceAll(rate, ",", ""), 64); rate != "" && rate != "–" && (err != nil || x > 10) {
+			t.Errorf("when the page is shown again the rate is %q", rate)
+		}
+	}
+
+	one.do(chromedp.Evaluate[chromedp.Void](`{ const s = document.querySelector('#refresh'); s.value = '30'; s.dispatchEvent(new Event('change')); }`))
+	d.Until("a stream with the interval", func() bool { return strings.Contains(f.asked.Load().(string), "interval_ms=30000") })
+	if got := eval[string](one, "location.search"); !strings.HasSuffix(got, "&every=30") {
+		t.Errorf("with another interval the address has %q", got)
+	}
+	one.do(chromedp.Reload())
+	one.until("document.documentElement.dataset.live && document.querySelector('#refresh').value === '30'")
+
+	// A page without a stream is rendered again; what is open stays open, and nothing
+	// is loaded anew.
+	two.ready(f.URL + "/ui/ingest")
+	two.do(chromedp.Evaluate[chromedp.Void](`window.same = true; document.querySelector('#content details').open = true`))
+	two.do(chromedp.Evaluate[chromedp.Void](`{ const s = document.querySelector('#refresh'); s.value = '1'; s.dispatchEvent(new Event('change')); }`))
+	lines(t, d, "hits:1|c\nno line")
+	two.until("document.querySelector('#content').innerText.includes('no line') && document.querySelector('#content details').open && window.same")
+	for _, p := range []*tab{one, two} {
+		p.do(chromedp.Navigate("about:blank"))
+		p.clean(strings.TrimPrefix(f.URL, "http://"))
+	}
+	streams(0)
+}
+
+// measure returns numbers of the page that the browser counts.
+func (p *tab) measure() map[string]float64 {
+	p.t.Helper()
+	got, err := chromedp.Call(p, performance.GetMetrics, cdp.Empty{})
+	p.must("measuring", err)
+	out := map[string]float64{}
+	for _, m := range got.Metrics {
+		out[m.Name] = m.Value
+	}
+	return out
+}
+
+// ticks opens a page with 500 stats that all change and returns the processor time that
+// its main thread spends on each of n ticks.
+func ticks(t *testing.T, n int) (list []time.Duration) {
+	t.Helper()
+	d := start(t)
+	c, err := net.Dial("tcp", d.Address("tcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&text, "ticking.%03d:%d|c\n", i, i+1)
+	}
+	write := func() error { _, err := c.Write([]byte(text.String())); return err }
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	d.Wait("the stats", func(s daemon.Stats) bool { return s.Number("ticking.599") > 0 })
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(250 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				if write() != nil {
+					return
+				}
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped; c.Close() }()
+	p := open(t)
+	_, err = chromedp.Call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	p.must("measuring", err)
+	p.ready(base(d) + "/ui/stats?filter=^ticking&rows=500")
+	p.until("document.documentElement.dataset.order")
+	p.do(chromedp.Evaluate[chromedp.Void](`window.shift = 0; window.ticked = 0;
+		window.moved = '';
+		new PerformanceObserver((list) => { for (const e of list.getEntries()) { window.shift += e.value; window.moved ||= (e.sources[0]?.node?.outerHTML ?? e.sources[0]?.node?.data ?? '') + JSON.stringify(e.sources[0]); } }).observe({type: 'layout-shift'});
+		new MutationObserver(() => { window.ticked++; }).observe(document.querySelector('[data-stat="ticking.000"]'), {subtree: true, childList: true, characterData: true})`))
+	p.until("window.ticked > 1")
+	before := p.measure()["TaskDuration"]
+	for range n {
+		seen, after := eval[float64](p, "window.ticked"), 0.0
+		d.Until("a tick", func() bool {
+			time.Sleep(150 * time.Millisecond) // questions are work for the page, too
+			after = eval[float64](p, "window.ticked")
+			return after > seen
+		})
+		now := p.measure()["TaskDuration"]
+		list = append(list, time.Duration((now-before)/(after-seen)*1e9))
+		before = now
+	}
+	if got := eval[string](p, "`${document.querySelectorAll('#stats tbody tr').length} rows, shift ${window.shift}`"); got != "500 rows, shift 0" {
+		t.Errorf("after %d ticks there are %s: %s", n, got, eval[string](p, "window.moved"))
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+	return list
+}
+
+// TestManyRowsTick opens a page with 500 rows that all change: nothing shifts, and no row
+// is added. The time is judged by a proof, on a machine with nothing else to do.
+func TestManyRowsTick(t *testing.T) {
+	t.Logf("processor time of the ticks: %v", ticks(t, 3))
+}
+
+// hours feeds a page events of the stream, of so many seconds, and changes what it shows
+// so many times. The numbers of nodes and listeners in the page, and its memory, must
+// not grow.
+func hours(t *testing.T, seconds, rows, views int) {
+	t.Helper()
+	d := start(t)
+	var text strings.Builder
+	for i := range rows {
+		fmt.Fprintf(&text, "lasting.%03d:1|c\n", i)
+	}
+	lines(t, d, "%slasting.last:1|c", text.String())
+	d.Wait("the stats", func(s daemon.Stats) bool { return s["lasting.last"] == "1" })
+	f := newFaults(t, d)
+	var left, sent atomic.Int64
+	f.deltas = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("content-type", "text/event-stream")
+		event := func(second int64, rest string) {
+			fmt.Fprintf(w, "event: delta\ndata: {\"v\":1,\"seq\":%d,\"t\":%d,\"interval_ms\":1000,%s}\n\n", second, time.Now().UnixMilli(), rest)
+		}
+		var names []string
+		for i := range rows {
+			names = append(names, fmt.Sprintf("[%d,%q,%q,0]", i, "counter", fmt.Sprintf("lasting.%03d", i)))
+		}
+		values := func(second int64) string {
+			var list []string
+			for i := range rows {
+				list = append(list, fmt.Sprintf("[%d,%d,%d]", i, second*int64(i+1), second%100))
+			}
+			return "\"rows\":[" + strings.Join(list, ",") + "]"
+		}
+		second := sent.Add(1)
+		event(second, "\"new\":["+strings.Join(names, ",")+"],"+values(second))
+		for left.Add(-1) >= 0 && r.Context().Err() == nil {
+			second := sent.Add(1)
+			event(second, values(second))
+		}
+		_ = http.NewResponseController(w).Flush() // the client may be gone
+		<-r.Context().Done()
+	}
+	p := open(t)
+	_, err := chromedp.Call(p, performance.Enable, performance.EnableParams{})
+	p.must("measuring", err)
+	p.ready(f.URL + "/ui/stats?filter=^lasting[.][0-9]&rows=1000")
+	p.until("document.documentElement.dataset.order")
+	run := func(seconds, views int) map[string]float64 {
+		left.Store(int64(seconds))
+		before := sent.Load()
+		for i := range max(views, 1) {
+			p.press("#pause")
+			p.press("#pause")
+			if i < views {
+				p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const f = document.querySelector('input[name="filter"]'); f.value = '^lasting[.]%s'; f.dispatchEvent(new Event('input', {bubbles: true})); }`, []string{"[0-9]", "0"}[i%2])))
+				p.until(fmt.Sprintf("location.search.includes('filter=' + encodeURIComponent('^lasting[.]%s')) && !document.querySelector('[aria-busy]')", []string{"[0-9]", "0"}[i%2]))
+			}
+		}
+		d.Until("the events", func() bool { return left.Load() < 0 && sent.Load() >= before+int64(seconds) })
+		want := fmt.Sprintf("document.querySelector('[data-stat=\"lasting.000\"]').closest('[data-value]').dataset.value >= %d", before+int64(seconds))
+		p.until(want)
+		_, err := chromedp.Call(p, heapprofiler.CollectGarbage, cdp.Empty{})
+		p.must("collecting", err)
+		return p.measure()
+	}
+	first := run(seconds/10, views/5+1)
+	last := run(seconds, views)
+	t.Logf("nodes %.0f to %.0f, listeners %.0f to %.0f, heap %.1f to %.1f MiB after %d events and %d views", first["Nodes"], last["Nodes"],
+		first["JSEventListeners"], last["JSEventListeners"], first["JSHeapUsedSize"]/(1<<20), last["JSHeapUsedSize"]/(1<<20), seconds, views)
+	for _, what := range []string{"Nodes", "JSEventListeners"} {
+		if last[what] > first[what]*1.1+50 {
+			t.Errorf("%s grow from %.0f to %.0f", what, first[what], last[what])
+		}
+	}
+	if last["JSHeapUsedSize"] > first["JSHeapUsedSize"]+8<<20 {
+		t.Errorf("the heap grows from %.0f to %.0f bytes", first["JSHeapUsedSize"], last["JSHeapUsedSize"])
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(strings.TrimPrefix(f.URL, "http://"))
+}
+
+// TestPageStaysSmall feeds a page ten minutes of events.
+func TestPageStaysSmall(t *testing.T) { hours(t, 600, 20, 6) }

@@ -1,0 +1,107 @@
+//go:build proof
+
+package browser
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/systeminfo"
+	"github.com/chromedp/chromedp"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+)
+
+// TestProofTicks lets 500 rows change for a minute.
+func TestProofTicks(t *testing.T) {
+	list := ticks(t, 60)
+	slices.Sort(list)
+	t.Logf("processor time of the main thread in a tick of 500 rows: median %v, p95 %v", list[len(list)/2], list[len(list)*95/100])
+	if p95 := list[len(list)*95/100]; p95 > 16*time.Millisecond {
+		t.Errorf("p95 is %v", p95)
+	}
+}
+
+// TestProofEightHours feeds a page the events of eight hours and goes through views.
+func TestProofEightHours(t *testing.T) { hours(t, 8*3600, 100, 200) }
+
+// TestProofMillion opens a million stats.
+func TestProofMillion(t *testing.T) {
+	d := daemon.Start(t, daemon.Config{YAML: `
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+statsd:
+  listeners: [{name: tcp, address: "tcp://127.0.0.1:0"}]
+  limits: {new_series_per_second: -1, series_per_name: -1}
+`})
+	const series = 1_000_000
+	c, err := net.Dial("tcp", d.Address("tcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	w := bufio.NewWriterSize(c, 64<<10)
+	for i := range series {
+		fmt.Fprintf(w, "million.service%03d.requests.%06d:%d|c\n", i%1000, i, i)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	last := fmt.Sprintf("million.service%03d.requests.%06d", (series-1)%1000, series-1)
+	daemon.Until(t, "a million stats", func() bool { return strings.Contains(d.Get("/stats?filter=^"+last+"$"), last) })
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?rows=1000") // the first look compiles and sorts
+	var paints []float64
+	for range 5 {
+		p.ready(base(d) + "/ui/stats?rows=1000")
+		p.until("performance.getEntriesByName('first-contentful-paint').length")
+		paints = append(paints, eval[float64](p, "performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+	}
+	slices.Sort(paints)
+	p.do(chromedp.Evaluate[chromedp.Void](`document.addEventListener('input', () => { window.typed = performance.now(); }, true);
+		document.addEventListener('replaced', () => { window.timed = performance.now() - window.typed; })`))
+	var keys []float64
+	for i := range 5 {
+		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ window.timed = 0; const f = document.querySelector('input[name="filter"]'); f.value = 'requests[.]%d'; f.dispatchEvent(new Event('input', {bubbles: true})); }`, 90+i)))
+		p.until("window.timed > 0")
+		keys = append(keys, eval[float64](p, "window.timed"))
+	}
+	slices.Sort(keys)
+	rows := eval[float64](p, "document.querySelectorAll('#stats tbody tr').length")
+	memory := p.memory()
+	t.Logf("first paint %.0f ms, from a key to the rows %.0f ms (medians of 5), %v rows, private memory of the page %.0f MiB", paints[2], keys[2], rows, memory)
+	if paints[2] > 300 || keys[2] > 250 || rows > 1000 || memory > 150 {
+		t.Error("over the bounds of 300 ms, 250 ms, 1000 rows, 150 MiB")
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// memory returns the private memory of the largest process that shows pages, in MiB.
+func (p *tab) memory() (most float64) {
+	p.t.Helper()
+	list, err := chromedp.Call(launch(p.t), systeminfo.GetProcessInfo, cdp.Empty{})
+	p.must("processes", err)
+	for _, process := range list.ProcessInfo {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", process.ID))
+		if err != nil || process.Type != "renderer" {
+			continue
+		}
+		sum := 0.0
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) == 3 && strings.HasPrefix(f[0], "Private_") {
+				n, _ := strconv.ParseFloat(f[1], 64) // the kernel writes numbers
+				sum += n / 1024
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}
