@@ -91,7 +91,7 @@ func toPages(w *admin.Response, _ *admin.Request) error {
 	return err
 }
 
-// has reports whether the server has an endpoint. The page of one that is missing says
+// has reports whether the server has an endpoint. Where it is missing, the page says
 // what turns it on.
 func (s *site) has(path string) bool {
 	return slices.ContainsFunc(s.srv.Endpoints(), func(e admin.Endpoint) bool { return e.Path == path })

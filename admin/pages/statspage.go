@@ -443,10 +443,14 @@ func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *re
 		g.cell(r.value, func() { v.statValue(r) })
 	}
 	exact, shown := "", none
+	ink := h("quiet")
 	if q.past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
 		exact, shown = exactValue(r.rate), rate(r.rate)
+		if r.rate != 0 {
+			ink = ""
+		}
 	}
-	g.cell(exact, v.text(h("<span class='quiet' data-rate='"), r.name, h("'>"), shown, h("</span>")))
+	g.cell(exact, v.text(h("<span class='"), ink, h("' data-rate='"), r.name, h("'>"), shown, h("</span>")))
 	v.changeCell(g, r)
 	v.trend(g, r)
 	v.changedCell(g, q, r)

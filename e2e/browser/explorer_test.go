@@ -14,8 +14,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestExplorerTotals expects the sums of the explorer to be those of the stats, on every
-// level, and a mark at a name that has reached its limit.
+// TestExplorerTotals expects the explorer to count as many series as /stats lists, on
+// every level, and a mark at a name that has reached its limit.
 func TestExplorerTotals(t *testing.T) {
 	d := daemon.Start(t, daemon.Config{YAML: `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}

@@ -38,10 +38,10 @@ func TestPictures(t *testing.T) {
 	d.Post("/runtime_modify?feature.new_router=25")
 	d.Post("/logging?upstream=debug")
 	d.Wait("a summary", func(s daemon.Stats) bool { return s.Number("jobs.mailer.sent") >= 4 })
-	p := open(t)
 	for name, path := range map[string]string{"home": "/", "overview": "/ui/", "stats": "/ui/stats?filter=shop|mailer", "stat": "/ui/stat?name=shop.page.view.site.de", "explorer": "/ui/explorer?view=map",
 		"histograms": "/ui/histograms?name=shop.search.latency", "clusters": "/ui/clusters", "hosts": "/ui/clusters?cluster=checkout", "listeners": "/ui/listeners", "ingest": "/ui/ingest?line=shop.page.view:abc|c",
 		"runtime": "/ui/runtime?key=feature.new_router", "logging": "/ui/logging", "config": "/ui/config?resource=static_clusters&name=checkout", "certs": "/ui/certs", "circuits": "/ui/circuits", "audit": "/ui/audit", "server": "/ui/server"} {
+		p := open(t)
 		for _, width := range []int64{1280, 390} {
 			for _, scheme := range []string{"light", "dark"} {
 				p.size(width, scheme)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -29,6 +30,7 @@ type faults struct {
 	// changes.
 	stream, deltas http.HandlerFunc
 
+	late  atomic.Bool  // the clock of the server is an hour behind
 	open  atomic.Int32 // streams of changes
 	asked atomic.Value // string: the query of the last one
 }
@@ -46,6 +48,12 @@ func newFaults(t *testing.T, d *daemon.Daemon) *faults {
 	proxy.FlushInterval = -1
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // pages that are left cancel requests
 	f := &faults{}
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if f.late.Load() {
+			r.Header.Set("date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		}
+		return nil
+	}
 	f.fault.Store("")
 	f.asked.Store("")
 	ended := make(chan struct{})
@@ -154,6 +162,15 @@ func TestStates(t *testing.T) {
 		send(t, d, func(lines *strings.Builder) { lines.WriteString("hits:1|c\n") })
 		return eval[string](p, value) != "1,234"
 	})
+
+	for _, late := range []bool{true, false} {
+		f.late.Store(late)
+		p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('online'))"))
+		p.until(fmt.Sprintf("document.querySelector('#skew').hidden !== %t", late))
+		if got := eval[string](p, "document.querySelector('#skew').innerText"); late && !strings.Contains(got, "differ by 3,60") && !strings.Contains(got, "differ by 3,59") {
+			t.Errorf("with a clock that is an hour late the page says %q", got)
+		}
+	}
 
 	// A change of the state shows without a reload.
 	d.Post("/healthcheck/fail")

@@ -38,6 +38,7 @@ type screen struct {
 	reverse  bool
 	filter   string
 	editing  bool
+	going    bool // g was pressed: the next key names a view
 	input    string
 	paused   bool
 	selected int
@@ -111,6 +112,9 @@ func (s *screen) key(k string, page int) {
 		s.quit = true
 	case s.editing:
 		s.edit(k)
+	case s.going:
+		s.going = false
+		s.goTo(k)
 	case s.view == viewHelp:
 		s.view = viewStats
 	default:
@@ -150,6 +154,11 @@ func (s *screen) command(k string, page int) {
 		s.show(viewStats)
 	case "?":
 		s.view = viewHelp
+	case "g":
+		s.going = true
+	case "n":
+		s.ask = s.path() != ""
+		s.stale = true
 	case "c":
 		if s.view == viewClusters {
 			s.show(viewStats)
@@ -184,6 +193,16 @@ func (s *screen) command(k string, page int) {
 		s.selected = s.rows() - 1
 	case keyEnter:
 		s.open()
+	}
+}
+
+// goTo shows the view with a letter, as on the pages.
+func (s *screen) goTo(k string) {
+	switch k {
+	case "s":
+		s.show(viewStats)
+	case "c":
+		s.show(viewClusters)
 	}
 }
 
@@ -474,7 +493,7 @@ func help() []string {
 		"z                changes count from now on",
 		"j k, arrows      next, previous row; [ ] and PgUp, PgDn: a page; Home, End",
 		"Enter            the distribution of a histogram",
-		"c                clusters and back",
+		"c, g c, g s      clusters and back; n asks for them at once",
 		"Esc              back to the stats",
 		"",
 		"Counters and gauges change within a second, histograms when the server flushes.",

@@ -150,6 +150,28 @@ func TestScreens(t *testing.T) {
 }
 
 // TestSelectionStaysOnItsRow: rows that move take the selection with them.
+// TestGoTo presses the keys that go to a view on the pages.
+func TestGoTo(t *testing.T) {
+	s := newScreen(Style{}, "http://127.0.0.1:9901", "", "rate")
+	feed(t, s, start)
+	for _, x := range []struct {
+		keys string
+		want view
+	}{{"g c", viewClusters}, {"g c", viewClusters}, {"g x", viewClusters}, {"g s", viewStats}, {"c", viewClusters}, {"g s", viewStats}} {
+		if press(s, x.keys); s.view != x.want {
+			t.Errorf("after %q the view is %v, want %v", x.keys, s.view, x.want)
+		}
+	}
+	press(s, "g c")
+	s.ask = false
+	if press(s, "n"); !s.ask {
+		t.Error("n does not ask for the clusters")
+	}
+	if press(s, "g s n"); s.ask && s.path() == "" {
+		t.Error("n asks for nothing")
+	}
+}
+
 func TestSelectionStaysOnItsRow(t *testing.T) {
 	s := newScreen(Style{}, "", "", "rate")
 	feed(t, s, start+second)

@@ -384,7 +384,6 @@ function walkBins(plot) {
     for (const list of [rows, columns]) {
       list.forEach((e, i) => e.classList.toggle('sel', i === at));
     }
-    rows[at].scrollIntoView({ block: 'nearest' });
     document.getElementById('bin').textContent = [...rows[at].cells].map((c, i) => `${heads[i]} ${c.textContent}`).join(', ');
   });
 }

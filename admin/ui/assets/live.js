@@ -338,6 +338,7 @@ class Live {
     if (s.rate !== undefined && (s.kind === 'counter' || s.kind === 'histogram')) {
       for (const e of cells.rate) {
         put(e, perSecond(s.rate));
+        e.classList.toggle('quiet', s.rate === 0);
       }
     }
     if (s.kind !== 'histogram' && s.kind !== 'text') {
