@@ -217,6 +217,9 @@ func (r *runner) try(m mutant, worker int) (verdict, error) {
 		return verdict{}, nil
 	}
 	names, limits := r.testers(m.pkg)
+	if len(names) == 0 {
+		return verdict{}, fmt.Errorf("no test can judge %s", r.short(m.pkg))
+	}
 	for i, name := range names {
 		out.Reset()
 		cmd := r.command("test", "-p", "1", "-overlay", overlay, "-vet=off", "-short", "-failfast", "-count", "1", "-timeout", limits[i].String(), name)

@@ -145,3 +145,23 @@ func TestSlowStartEndsWithItsWindow(t *testing.T) {
 		}
 	})
 }
+
+// TestLoadsOfARequestWithoutAHost has loads of a request that choose no priority, or one that
+// the cluster does not have.
+func TestLoadsOfARequestWithoutAHost(t *testing.T) {
+	for _, policy := range []config.Policy{config.RoundRobinPolicy, config.LeastRequestPolicy, config.RandomPolicy, config.RingHashPolicy, config.MaglevPolicy} {
+		b := New(Config{Policy: policy, Ring: config.RingHash{MinimumSize: 8, MaximumSize: 8}, MaglevTableSize: 7})
+		b.Update(priorities(mixed(2, 2, 0), mixed(2, 2, 0)), nil)
+		for name, l := range map[string]*Loads{
+			"none":    {Healthy: []uint32{0, 0}, Degraded: []uint32{0, 0}},
+			"unknown": {Healthy: []uint32{0, 0, 100}, Degraded: []uint32{0, 0, 0}},
+		} {
+			if h := b.Pick(&Context{Loads: l}); h != nil {
+				t.Errorf("policy %v, %s: %s", policy, name, h.AddressText())
+			}
+		}
+		if b.Pick(nil) == nil {
+			t.Errorf("policy %v: no host by the loads of the cluster", policy)
+		}
+	}
+}
