@@ -42,8 +42,11 @@ race: ## the same under the race detector
 	$(GO) test -race -short ./...
 	@for module in bridge/*; do (cd $$module && $(GO) test -race -short ./...) || exit 1; done
 
-portable: ## the code without the processor-bound fast path: tag purego, 386, arm64 in an emulator
+portable: ## the code without the processor-bound fast path: tag purego, 386
 	@./scripts/portable
+
+arm64: ## the same as arm64 programs in an emulator: takes minutes, needs qemu-aarch64
+	@./scripts/portable arm64
 
 schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS preemptions
 	$(GO) test -tags schedule -short ./internal/schedule
@@ -91,4 +94,4 @@ bench: ## measure everything in bench/ and check the budget
 bench-peers: ## the same work on other libraries, as the table of docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
-.PHONY: help run build test tools lint unit race portable schedules seeded mutants e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers
+.PHONY: help run build test tools lint unit race portable arm64 schedules seeded mutants e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers
