@@ -3,6 +3,7 @@ package statsd
 import (
 	"cmp"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -487,7 +488,7 @@ func (w *worker) scale(rule ruleNumber, s *line.Sample) line.Reason {
 	for i := range values {
 		v := r.Scaled(values[i].Number)
 		switch {
-		case v-v != 0, counter && v/s.Rate > maxCount:
+		case math.IsNaN(v) || math.IsInf(v, 0), counter && v/s.Rate > maxCount:
 			return line.OutOfRange
 		case counter && v < 0:
 			return line.NegativeCounter

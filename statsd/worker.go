@@ -656,7 +656,7 @@ func (w *worker) checkGauges(gauge func() *cell) line.Reason {
 				}
 				loaded = true
 			}
-			if value += number; value-value != 0 {
+			if value += number; math.IsNaN(value) || math.IsInf(value, 0) {
 				return line.OutOfRange
 			}
 		}

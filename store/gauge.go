@@ -103,7 +103,9 @@ func (g *FloatGauge) Value() float64 {
 	return math.Float64frombits(g.w.load())
 }
 
-func finite(x float64) bool { return x-x == 0 }
+// finite reports whether x is neither an infinity nor NaN. It does no arithmetic: a
+// difference could be fused with a product in x, which is then not rounded.
+func finite(x float64) bool { return x <= math.MaxFloat64 && x >= -math.MaxFloat64 }
 
 // floatWord returns the word for x. Negative zero becomes zero.
 func floatWord(x float64) uint64 { return math.Float64bits(x + 0) }

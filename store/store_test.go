@@ -526,6 +526,14 @@ func TestGaugeValues(t *testing.T) {
 	f := st.Root().FloatGauge("f")
 	f.Set(-3)
 	f.Add(0.25)
+	for _, x := range []float64{0.1, 0.7, -2.3} { // products that are not exact; see make arm64
+		if err := f.Set(x * 1.1); err != nil {
+			t.Errorf("%v: %v", x, err)
+		}
+	}
+	if err := f.Set(-2.75); err != nil {
+		t.Error(err)
+	}
 	zero := 0.0
 	f2 := st.Root().FloatGauge("zero")
 	f2.Set(-zero)

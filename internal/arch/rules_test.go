@@ -2,6 +2,7 @@ package arch
 
 import (
 	"go/ast"
+	"go/token"
 	"path"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ func rules() []rule {
 		{"comment", checkComment},
 		{"testing", checkTesting},
 		{"size", checkSize},
+		{"fused", checkFused},
 	}
 }
 
@@ -328,6 +330,25 @@ func checkTesting(p *pkg) []finding {
 
 // maxLines is far above what a file should have; see the median around it.
 const maxLines = 900
+
+// checkFused finds differences of a variable and itself, which are zero only if the
+// compiler does not fuse them with a product: arm64 does.
+func checkFused(p *pkg) []finding {
+	var all []finding
+	for _, f := range p.files {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if e, ok := n.(*ast.BinaryExpr); ok && e.Op == token.SUB {
+				x, isX := e.X.(*ast.Ident)
+				y, isY := e.Y.(*ast.Ident)
+				if isX && isY && x.Name == y.Name {
+					all = append(all, p.find(e.Pos(), x.Name, "%s-%s may not be 0 for a finite product on arm64: use math.IsInf and math.IsNaN", x.Name, x.Name))
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
 
 func checkSize(p *pkg) []finding {
 	var all []finding
