@@ -43,12 +43,17 @@ func TestLines(t *testing.T) {
 		st.Root().Histogram("edge.rt", store.Milliseconds).Record(12)
 		st.Root().Text("edge.text").Set("x")
 	}
+	short := func(st *store.Store) {
+		st.Root().Counter("c", tags.Tag{Name: "a", Value: ""}, tags.Tag{Name: "b", Value: "1"}).Inc()
+	}
 	for _, tt := range []struct {
 		name string
 		cfg  Config
 		fill func(*store.Store)
 		want string
 	}{
+		{"short values", Config{Format: DogStatsD}, short, "c:1|c|#a,b:1"},
+		{"short values of graphite", Config{Format: Graphite}, short, "c;a=true;b=1:1|c"},
 		{"plain", Config{Options: sinkqueue.Options{Prefix: "proxy"}}, fill, "proxy.edge.hits.region.eu:3|c proxy.edge.active:7|g proxy.edge.rt:12|ms"},
 		{"dogstatsd", Config{Format: DogStatsD}, fill, "edge.hits:3|c|#region:eu edge.active:7|g edge.rt:12|ms"},
 		{"graphite", Config{Format: Graphite}, fill, "edge.hits;region=eu:3|c edge.active:7|g edge.rt:12|ms"},
