@@ -67,7 +67,7 @@ func TestOperators(t *testing.T) {
 	tests := []struct{ format, want string }{
 		{"%PROTOCOL%", "HTTP/1.1"}, {"100%% %RESPONSE_CODE%", "100% 200"}, {"%REQ(:METHOD)%%REQ(:PATH)%", "GET/stats?filter=a"},
 		{"%REQ(:SCHEME)% %REQ(HOST)%", "http 127.0.0.1:9901"}, {"%REQ(X-NONE?USER-AGENT)%", "curl/8"}, {"%REQ(USER-AGENT?X-NONE)%", "curl/8"},
-		{"%REQ(User-Agent):3%", "cur"}, {"%REQ(X-NONE?X-NEITHER)%", "-"}, {"%RESP(X-NONE)%", "-"}, {"%REQ(X-ODD)%", `a\"b\\`},
+		{"%REQ(User-Agent):3%", "cur"}, {"%REQ(User-Agent):1%", "c"}, {"%REQ(X-NONE?X-NEITHER)%", "-"}, {"%RESP(X-NONE)%", "-"}, {"%REQ(X-ODD)%", `a\"b\\`},
 		{"%RESPONSE_FLAGS%|%UPSTREAM_HOST%", "-|-"}, {"text\n\n", "text"}, {"two\nlines", "two\nlines"},
 	}
 	for _, tt := range tests {
