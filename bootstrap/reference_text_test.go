@@ -63,7 +63,7 @@ var reference = []section{
 		{"sinks[].statsd.zero_deltas", "", "Send counters that did not grow, as Envoy does."},
 		{"sinks[].statsd.gauges", "all", "Send all gauges, or only the ones that were written since the last report."},
 		{"sinks[].statsd.gauge_signs", "delta", "What the receiver takes a signed gauge for: a change, so that a negative value needs two lines, or with `absolute` a value."},
-		{"sinks[].statsd.timers", "values", "Send a line for each bin of a histogram, or leave histograms out."},
+		{"sinks[].statsd.timers", "values", "Send a line for each bin of a histogram, or gauges that summarize its interval, or leave histograms out."},
 		{"sinks[].remote_write", "", "A sink that writes to a Prometheus remotely."},
 		{"sinks[].remote_write.version", "auto", "Version of the protocol; `auto` is 2.0 until the receiver turns out not to know it."},
 		{"sinks[].remote_write.histograms", "auto", "Form of histograms; `auto` is `native` in version 2.0 and `classic` in 1.0."},

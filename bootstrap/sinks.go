@@ -215,18 +215,18 @@ func tagMap(to *[]tags.Tag) setter {
 }
 
 func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
-	c := &statsdsink.Config{Network: statsdsink.UDP, Format: statsdsink.Plain}
+	c := &statsdsink.Config{Network: statsdsink.UDP, Format: statsdsink.Plain, Timers: statsdsink.Values}
 	s.StatsD = c
 	seen := d.message(n, path, []field{
 		{"protocol", choice(&c.Network, statsdsink.UDP, statsdsink.TCP, statsdsink.Unixgram, statsdsink.Unixstream, statsdsink.Unixlines)},
 		{"address", text(&c.Address)},
-		{"format", choice(&c.Format, statsdsink.Plain, statsdsink.DogStatsD, statsdsink.Graphite)},
+		{"format", choice(&c.Format, statsdsink.Plain, statsdsink.DogStatsD, statsdsink.Graphite, statsdsink.Influx, statsdsink.Librato, statsdsink.SignalFX)},
 		{"max_packet_bytes", size(&c.PacketBytes, 1, 16<<20)},
 		{"final_newline", boolean(&c.FinalNewline)},
 		{"zero_deltas", boolean(&c.ZeroDeltas)},
 		{"gauges", enum(&c.ChangedGauges, "all, changed", false, true)},
 		{"gauge_signs", enum(&c.AbsoluteGauges, "delta, absolute", false, true)},
-		{"timers", enum(&c.NoTimers, "values, none", false, true)},
+		{"timers", choice(&c.Timers, statsdsink.Values, statsdsink.Summary, statsdsink.None)},
 	})
 	d.require(n, path, seen, "address")
 	at, ok := seen["address"]

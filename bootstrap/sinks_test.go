@@ -108,14 +108,14 @@ static_resources:
 		t.Fatal(err)
 	}
 	want := []Sink{
-		{Options: sinkqueue.Options{Name: "statsd"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "localhost:8125", Format: statsdsink.Plain}},
+		{Options: sinkqueue.Options{Name: "statsd"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "localhost:8125", Format: statsdsink.Plain, Timers: statsdsink.Values}},
 		{
 			Options: sinkqueue.Options{
 				Name: "local", Prefix: "edge", Interval: 10 * time.Second, QueueBytes: 1 << 20, QueueAge: time.Minute, Resend: true,
 				Tags:   []tags.Tag{{Name: "dc", Value: "a"}, {Name: "zone", Value: "b"}},
 				Filter: sinkqueue.Filter{Include: match.List{match.Prefix("a")}, Exclude: match.List{match.Exact("ab")}, Kinds: []store.Kind{store.KindCounter}},
 			},
-			StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/s", Format: statsdsink.DogStatsD, PacketBytes: 4096, FinalNewline: true, ZeroDeltas: true, ChangedGauges: true, AbsoluteGauges: true, NoTimers: true},
+			StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/s", Format: statsdsink.DogStatsD, PacketBytes: 4096, FinalNewline: true, ZeroDeltas: true, ChangedGauges: true, AbsoluteGauges: true, Timers: statsdsink.None},
 		},
 		{Options: sinkqueue.Options{Name: "statsd_2", Prefix: "edge"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "127.0.0.1:9125", Format: statsdsink.Plain, ZeroDeltas: true, PacketBytes: 1}},
 		{Options: sinkqueue.Options{Name: "dog_statsd", Prefix: "p"}, StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/d", Format: statsdsink.DogStatsD, ZeroDeltas: true, PacketBytes: 1400}},

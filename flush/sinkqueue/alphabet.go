@@ -10,7 +10,7 @@ import (
 // Alphabet has a replacement for each byte that a format of lines does not allow in
 // some place. Other bytes replace themselves.
 type Alphabet struct {
-	slot  int // of cleaned names
+	slot  int // of cleaned names; negative: they are not cached
 	bytes [256]byte
 }
 
@@ -45,6 +45,17 @@ func StatsDAlphabet() *Alphabet {
 	})
 }
 
+// LabelAlphabet returns the alphabet of names, tags and values of tags in lines of StatsD
+// whose tags are name=value pairs in the name.
+func LabelAlphabet() *Alphabet {
+	return newAlphabet(-1, func(c byte) byte {
+		if c < ' ' || c == 0x7f || strings.IndexByte(":|@#,=[]", c) >= 0 {
+			return '_'
+		}
+		return c
+	})
+}
+
 // ValueAlphabet returns the alphabet of the values of tags in lines of DogStatsD.
 func ValueAlphabet() *Alphabet {
 	return newAlphabet(-1, func(c byte) byte {
@@ -72,5 +83,8 @@ func (a *Alphabet) Clean(text []byte) {
 
 // Name returns a name of the store in the alphabet. It must not be modified.
 func (a *Alphabet) Name(n *store.Name) []byte {
+	if a.slot < 0 {
+		return a.Append(nil, []byte(n.String()))
+	}
 	return n.Derived(a.slot, func(n *store.Name) []byte { return a.Append(nil, []byte(n.String())) })
 }

@@ -12,7 +12,10 @@ import (
 )
 
 // series is how the lines of a stat begin and end, around ":value|type".
-type series struct{ head, tail []byte }
+type series struct {
+	head, tail []byte
+	name       int // length of the name in head, before tags
+}
 
 // describe returns the series of the stat under c. It returns false, and counts, if
 // nothing is left of its name.
@@ -28,21 +31,29 @@ func (s *Sink) describe(c *store.Cursor) (series, bool) {
 		s.queue.Skipped()
 		return series{}, false
 	}
+	name := len(head)
 	head = append(head, s.fixed.head...)
 	if s.cfg.Format != Plain {
 		for i, l := range c.Labels() {
 			head, tail = s.appendTag(head, tail, i+len(s.cfg.Tags) == 0, s.names.Name(l.Name), l.Value)
 		}
 	}
+	if s.cfg.Format == SignalFX && len(head) > name {
+		head = append(head, ']')
+	}
 	s.head, s.tail = head, tail
-	return series{head, tail}, true
+	return series{head, tail, name}, true
 }
 
 // fix sets the parts that all series have.
 func (s *Sink) fix() {
 	s.names, s.values = sinkqueue.StatsDAlphabet(), sinkqueue.ValueAlphabet()
-	if s.cfg.Format == Graphite {
+	switch s.cfg.Format {
+	case Graphite:
 		s.names = sinkqueue.GraphiteAlphabet()
+		s.values = s.names
+	case Influx, Librato, SignalFX:
+		s.names = sinkqueue.LabelAlphabet()
 		s.values = s.names
 	}
 	if s.cfg.Prefix != "" {
@@ -55,11 +66,14 @@ func (s *Sink) fix() {
 
 // appendTag appends a tag, whose name is cleaned.
 func (s *Sink) appendTag(head, tail []byte, first bool, name, value []byte) ([]byte, []byte) {
-	if s.cfg.Format == Graphite {
+	if before, between := s.cfg.Format.separators(); before != 0 {
 		if len(value) == 0 {
-			value = []byte("true") // Graphite has no tags without value
+			value = []byte("true") // these formats have no tags without value
 		}
-		head = append(append(append(head, ';'), name...), '=')
+		if !first {
+			before = between
+		}
+		head = append(append(append(head, before), name...), '=')
 		return s.values.Append(head, value), tail
 	}
 	if first {
@@ -72,6 +86,22 @@ func (s *Sink) appendTag(head, tail []byte, first bool, name, value []byte) ([]b
 		tail = s.values.Append(append(tail, ':'), value)
 	}
 	return head, tail
+}
+
+// separators returns the bytes before the first and before each other tag, or zeros if
+// tags do not stand in the name.
+func (f Format) separators() (before, between byte) {
+	switch f {
+	case Graphite:
+		return ';', ';'
+	case Influx:
+		return ',', ','
+	case Librato:
+		return '#', ','
+	case SignalFX:
+		return '[', ','
+	}
+	return 0, 0
 }
 
 // appendCounter appends the line of an increment.
@@ -147,6 +177,9 @@ func unitWidth(u store.Unit) float64 {
 	return 1
 }
 
+// summaryQuantiles are the quantiles of summaries.
+var summaryQuantiles = [...]float64{0.5, 0.9, 0.95, 0.99}
+
 // increments calls yield for each counter line in data. The key of a series is its
 // line without the value, which a line feed replaces.
 func increments(data []byte, yield func(key []byte, n uint64)) {
@@ -194,5 +227,5 @@ func keyOf(dst []byte, sr series) []byte {
 // seriesOf is the inverse of keyOf.
 func seriesOf(key string) series {
 	head, tail, _ := strings.Cut(key, "\n")
-	return series{[]byte(head), []byte(tail)}
+	return series{head: []byte(head), tail: []byte(tail)}
 }

@@ -26,9 +26,7 @@ func lines(t *testing.T, cfg Config, st *store.Store) []string {
 	var packets []string
 	s.counters(snap)
 	s.gauges(snap)
-	if !cfg.NoTimers {
-		s.timers(snap)
-	}
+	s.timers(snap)
 	if len(s.packet) > 0 {
 		packets = strings.Split(string(s.packet), "\n")
 	}
@@ -57,9 +55,25 @@ func TestLines(t *testing.T) {
 		{"plain", Config{Options: sinkqueue.Options{Prefix: "proxy"}}, fill, "proxy.edge.hits.region.eu:3|c proxy.edge.active:7|g proxy.edge.rt:12|ms"},
 		{"dogstatsd", Config{Format: DogStatsD}, fill, "edge.hits:3|c|#region:eu edge.active:7|g edge.rt:12|ms"},
 		{"graphite", Config{Format: Graphite}, fill, "edge.hits;region=eu:3|c edge.active:7|g edge.rt:12|ms"},
-		{"constant tags", Config{Format: DogStatsD, NoTimers: true, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "dc", Value: "x,|y"}}}}, fill,
+		{"influx", Config{Format: Influx}, fill, "edge.hits,region=eu:3|c edge.active:7|g edge.rt:12|ms"},
+		{"librato", Config{Format: Librato}, fill, "edge.hits#region=eu:3|c edge.active:7|g edge.rt:12|ms"},
+		{"signalfx", Config{Format: SignalFX}, fill, "edge.hits[region=eu]:3|c edge.active:7|g edge.rt:12|ms"},
+		{"constant tags of signalfx", Config{Format: SignalFX, Timers: None, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "a=b"}, {Name: "dc", Value: "x],:|#y"}}}}, fill,
+			"edge.hits[a_b=true,dc=x_____y,region=eu]:3|c edge.active[a_b=true,dc=x_____y]:7|g"},
+		{"constant tags of librato", Config{Format: Librato, Timers: None, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "dc", Value: "x"}}}}, fill,
+			"edge.hits#dc=x,region=eu:3|c edge.active#dc=x:7|g"},
+		{"names in the form of tags", Config{Format: Influx}, func(st *store.Store) { st.Root().Counter("a,b=c[d]#e:f").Inc() }, "a_b_c_d__e_f:1|c"},
+		{"summary", Config{Timers: Summary, Format: DogStatsD}, func(st *store.Store) {
+			h := st.Root().Histogram("rt", store.Milliseconds, region)
+			for v := range uint64(100) {
+				h.Record(v + 1)
+			}
+		}, "rt.count:100|g|#region:eu rt.lower:1|g|#region:eu rt.upper:100|g|#region:eu rt.mean:50.5|g|#region:eu rt.p50:50|g|#region:eu rt.p90:90|g|#region:eu rt.p95:95|g|#region:eu rt.p99:99|g|#region:eu"},
+		{"summary before tags in the name", Config{Timers: Summary, Format: Graphite}, func(st *store.Store) { st.Root().Histogram("rt", store.Milliseconds, region).Record(7) },
+			"rt.count;region=eu:1|g rt.lower;region=eu:7|g rt.upper;region=eu:7|g rt.mean;region=eu:7|g rt.p50;region=eu:7|g rt.p90;region=eu:7|g rt.p95;region=eu:7|g rt.p99;region=eu:7|g"},
+		{"constant tags", Config{Format: DogStatsD, Timers: None, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "dc", Value: "x,|y"}}}}, fill,
 			"edge.hits:3|c|#dc:x__y,region:eu edge.active:7|g|#dc:x__y"},
-		{"constant tags of graphite", Config{Format: Graphite, NoTimers: true, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "d c", Value: "x;/"}}}}, fill,
+		{"constant tags of graphite", Config{Format: Graphite, Timers: None, Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "d c", Value: "x;/"}}}}, fill,
 			"edge.hits;d_c=x_-;region=eu:3|c edge.active;d_c=x_-:7|g"},
 		{"kinds", func() Config {
 			var c Config

@@ -1,8 +1,8 @@
 // Package statsdsink sends stats as StatsD lines over UDP, TCP and unix sockets.
 //
 // Counters are sent as increments, gauges as values, and histograms as one line
-// for each bin with a sample rate that stands for the count. Text readouts are not
-// sent. Lines are packed into packets; package sinkqueue describes what happens
+// for each bin with a sample rate that stands for the count, or as gauges that
+// summarize the interval. Text readouts are not sent. Lines are packed into packets; package sinkqueue describes what happens
 // to increments while the receiver is down.
 package statsdsink
 
@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -39,6 +40,19 @@ const (
 	Plain     Format = "plain"     // no tags; names contain them
 	DogStatsD Format = "dogstatsd" // |#name:value after the type
 	Graphite  Format = "graphite"  // ;name=value after the name
+	Influx    Format = "influx"    // ,name=value,name=value after the name
+	Librato   Format = "librato"   // #name=value,name=value after the name
+	SignalFX  Format = "signalfx"  // [name=value,name=value] after the name
+)
+
+// Timers is the form of histograms in lines.
+type Timers string
+
+// The forms of histograms.
+const (
+	Values  Timers = "values"  // a line for each bin, with a sample rate
+	Summary Timers = "summary" // gauges: count, lower, upper, mean and quantiles of the interval
+	None    Timers = "none"    // histograms are left out
 )
 
 // Config are the settings of a [Sink].
@@ -67,8 +81,8 @@ type Config struct {
 	// AbsoluteGauges sends a negative gauge as one line, for receivers that do not
 	// take the sign for a change.
 	AbsoluteGauges bool
-	// NoTimers leaves out histograms.
-	NoTimers bool
+	// Timers is the form of histograms. Default Values.
+	Timers Timers
 	// Timeout limits an attempt to connect or send. Default 2 s.
 	Timeout time.Duration
 	// Dial opens connections over TCP; Address is then only a name. Default: Address
@@ -92,6 +106,8 @@ type Sink struct {
 	lines              int
 	head, tail         []byte
 	line, key, decimal []byte
+	named              series // of summaries
+	quantiles          []float64
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -106,6 +122,9 @@ func New(cfg Config) (*Sink, error) {
 	}
 	if cfg.Format == "" {
 		cfg.Format = Plain
+	}
+	if cfg.Timers == "" {
+		cfg.Timers = Values
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
@@ -144,9 +163,7 @@ func New(cfg Config) (*Sink, error) {
 func (s *Sink) Flush(snap *store.Snapshot) error {
 	s.counters(snap)
 	s.gauges(snap)
-	if !s.cfg.NoTimers {
-		s.timers(snap)
-	}
+	s.timers(snap)
 	s.end()
 	return nil
 }
@@ -214,9 +231,16 @@ func (s *Sink) gauges(snap *store.Snapshot) {
 }
 
 func (s *Sink) timers(snap *store.Snapshot) {
+	if s.cfg.Timers == None {
+		return
+	}
 	s.cfg.Filter.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) {
 		sr, ok := s.describe(c)
 		if !ok {
+			return
+		}
+		if s.cfg.Timers == Summary {
+			s.summary(sr, h.Interval)
 			return
 		}
 		unit := h.Interval.Layout().Unit()
@@ -225,6 +249,26 @@ func (s *Sink) timers(snap *store.Snapshot) {
 			s.put()
 		})
 	})
+}
+
+// summary puts gauges that summarize h, which is not empty. Their names are that of the
+// series and a suffix.
+func (s *Sink) summary(sr series, h *histogram.Stats) {
+	gauge := func(suffix string, value float64) {
+		s.named.head = append(append(append(s.named.head[:0], sr.head[:sr.name]...), suffix...), sr.head[sr.name:]...)
+		s.named.tail = sr.tail
+		s.decimal = strconv.AppendFloat(s.decimal[:0], value, 'f', -1, 64)
+		s.line = s.appendGauge(s.line[:0], s.named, s.decimal)
+		s.put()
+	}
+	gauge(".count", float64(h.Count()))
+	gauge(".lower", h.Min())
+	gauge(".upper", h.Max())
+	gauge(".mean", h.Sum()/float64(h.Count()))
+	s.quantiles = h.Quantiles(s.quantiles[:0], summaryQuantiles[:])
+	for i, suffix := range [...]string{".p50", ".p90", ".p95", ".p99"} {
+		gauge(suffix, s.quantiles[i])
+	}
 }
 
 // put adds s.line to the packet, which is queued first if the line does not fit.
