@@ -190,7 +190,9 @@ func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	if q.ended {
 		q.lose()
 	}
-	l.signal()
+	if len(l.queue) == 1 { // the lane goes on as long as there is more
+		l.signal()
+	}
 }
 
 // Take removes the packets that wait, oldest first, and calls yield for each. They
