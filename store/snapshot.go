@@ -3,10 +3,8 @@ package store
 import (
 	"math"
 	"time"
-	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
-	"github.com/statsd-admin/statsd-admin/internal/prefetch"
 )
 
 // Snapshot is the result of a flush: the changes of an interval. It is immutable
@@ -60,10 +58,9 @@ type keptBlock struct {
 func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 	c := snap.cursor()
 	c.flushed = true
+	ahead := c.ahead(len(snap.counters), func(n int) id { return snap.counters[n].x })
 	for n, ch := range snap.counters {
-		if n%batchSteps == 0 {
-			snap.lookAhead(c, n, len(snap.counters), func(n int) id { return snap.counters[n].x })
-		}
+		ahead.before(n)
 		if !yield(c.read(ch.x, ch.total), ch.delta) {
 			return
 		}
@@ -85,10 +82,9 @@ func (snap *Snapshot) HiddenGaugeChanges(yield func(c *Cursor) bool) {
 func (snap *Snapshot) changedGauges(hidden bool, yield func(c *Cursor) bool) {
 	c := snap.cursor()
 	c.flushed = true
+	ahead := c.ahead(len(snap.gauges), func(n int) id { return snap.gauges[n].x })
 	for n, ch := range snap.gauges {
-		if n%batchSteps == 0 {
-			snap.lookAhead(c, n, len(snap.gauges), func(n int) id { return snap.gauges[n].x })
-		}
+		ahead.before(n)
 		if c.read(ch.x, ch.raw); c.Hidden() == hidden && !yield(c) {
 			return
 		}
@@ -148,33 +144,6 @@ func (c *Cursor) read(x id, raw uint64) *Cursor {
 	n, w := uvarint(rec)
 	*c.step = step{b: b, rec: rec, cut: uint32(w) + uint32(n), x: x, i: i, raw: raw}
 	return c
-}
-
-// lookAhead prefetches what [Cursor.read] needs: of the batch behind change n the
-// records, whose offsets the last call prefetched, and of the one after it the offsets.
-// changed returns the stats of the list, which has length.
-func (snap *Snapshot) lookAhead(c *Cursor, n, length int, changed func(n int) id) {
-	if !prefetch.Enabled {
-		return
-	}
-	hints := 0
-	for j := n + batchSteps; j < min(n+2*batchSteps, length); j++ {
-		x := changed(j)
-		b := c.block(x)
-		if records, from := b.arena.Load().b, int(b.offset[x&(1<<slotBits-1)]); from < len(records) {
-			c.hints[hints] = uintptr(unsafe.Pointer(&records[from]))
-			hints++
-		}
-	}
-	prefetch.Lines(&c.hints, hints)
-	hints = 0
-	for j := n + 2*batchSteps; j < min(n+3*batchSteps, length); j++ {
-		x := changed(j)
-		b, i := c.block(x), int(x&(1<<slotBits-1))
-		c.hints[hints] = uintptr(unsafe.Pointer(&b.offset[i]))
-		hints++
-	}
-	prefetch.Lines(&c.hints, hints)
 }
 
 // keep copies the values of b, of which n slots were handed out before the
