@@ -44,10 +44,12 @@ type Cursor struct {
 	hints     prefetch.Batch
 	names     *symtab.Reader // from the first whole batch on
 
-	labels []Label
-	family lastName
-	label  lastName
-	tagged tagged
+	labels   []Label
+	values   [][]byte
+	family   lastName
+	label    lastName
+	tagged   tagged
+	patterns *patterns // nil: none was asked for
 }
 
 const batchSteps = 32

@@ -425,3 +425,22 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestPathsWithTheSamePattern: counters of a family differ in the values of tags only.
+func TestPathsWithTheSamePattern(t *testing.T) {
+	st := store.New(store.Options{})
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
+	var want []string
+	for i := range 40 {
+		network.Counter("a b", tags.Tag{Name: "name", Value: fmt.Sprintf("x%d/,", i)}, tags.Tag{Name: "code", Value: "y"}).Add(uint64(i + 1))
+		want = append(want, fmt.Sprintf("edge.a_b;instance=a;_name=x%d-_;code=y %d ", i, i+1))
+	}
+	lines := strings.Split(string(output(t, Config{
+		Options: sinkqueue.Options{Prefix: "edge", Tags: []tags.Tag{{Name: "instance", Value: "a"}}}, Tagged: true,
+	}, st)), "\n")
+	for i, line := range want {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], line) {
+			t.Fatalf("no %q in %q", line, lines)
+		}
+	}
+}

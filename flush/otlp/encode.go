@@ -70,22 +70,34 @@ func resource(attributes []tags.Tag) (dst []byte) {
 	return dst
 }
 
+// metric is the encoded start of a Metric message: name, description and unit.
+type metric struct {
+	fields []byte
+	name   []byte // in fields
+}
+
+// set sets the fields.
+func (m *metric) set(name []byte, d store.Description) {
+	m.fields = protobuf.AppendBytes(m.fields[:0], 1, name)
+	m.name = m.fields[len(m.fields)-len(name):]
+	if d.Help != "" {
+		m.fields = protobuf.AppendBytes(m.fields, 2, d.Help)
+	}
+	if d.Unit != "" {
+		m.fields = protobuf.AppendBytes(m.fields, 3, d.Unit)
+	}
+}
+
 // open makes a metric of a type the open one.
-func (b *batch) open(family *store.Name, name []byte, d store.Description, field int) {
-	if b.field == field && string(b.name) == string(name) {
+func (b *batch) open(family *store.Name, m *metric, field int) {
+	if b.field == field && string(b.name) == string(m.name) {
 		b.family = family
 		return
 	}
 	b.close()
-	b.family, b.name, b.field = family, append(b.name[:0], name...), field
+	b.family, b.name, b.field = family, append(b.name[:0], m.name...), field
 	b.metrics, b.start = protobuf.Open(b.metrics, 2)
-	b.metrics = protobuf.AppendBytes(b.metrics, 1, name)
-	if d.Help != "" {
-		b.metrics = protobuf.AppendBytes(b.metrics, 2, d.Help)
-	}
-	if d.Unit != "" {
-		b.metrics = protobuf.AppendBytes(b.metrics, 3, d.Unit)
-	}
+	b.metrics = append(b.metrics, m.fields...)
 	b.metrics, b.data = protobuf.Open(b.metrics, field)
 }
 

@@ -91,8 +91,18 @@ type Sink struct {
 	batch batch
 	began int64 // of the interval, Unix time in milliseconds
 	name  []byte
+	one   metric       // of the last stat without pattern
 	own   [10][][]byte // the tags of the sink as attributes, by their field
 	key   []byte
+
+	patterns sinkqueue.Patterns[pattern]
+}
+
+// pattern is what the points of many stats have in common.
+type pattern struct {
+	metric metric
+	keys   [][]byte // of attributes, encoded, by tag; empty: another tag has the name
+	own    []byte   // encoded attributes of the sink
 }
 
 // The fields of the attributes of points.
@@ -160,6 +170,7 @@ func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
 
 // Flush queues the points of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
+	s.patterns.Forget()
 	if s.cfg.Delta {
 		s.deltas(snap)
 	} else {
@@ -186,7 +197,8 @@ func (s *Sink) deltas(snap *store.Snapshot) {
 	})
 	for key, n := range owed {
 		name, attrs, _ := bytes.Cut([]byte(key), []byte{0})
-		s.batch.open(nil, name, store.Description{}, fieldSum)
+		s.one.set(name, store.Description{})
+		s.batch.open(nil, &s.one, fieldSum)
 		s.batch.begin()
 		s.batch.metrics = append(s.batch.metrics, attrs...)
 		s.batch.whole(s.began, at, n)
@@ -266,16 +278,34 @@ var units = map[histogram.Unit]string{
 // begin starts a point of the stat under c, with its attributes in a field, in a metric
 // of a type. It returns false if nothing is left of the name.
 func (s *Sink) begin(c *store.Cursor, field, attributes int) bool {
-	b, family := &s.batch, c.Family()
-	if family == nil || family != b.family || field != b.field {
-		if !s.open(c, family, field) {
+	b := &s.batch
+	if p := c.Pattern(); p != nil && field == fieldSum {
+		m, known := s.patterns.Of(p)
+		if !known {
+			s.learn(m, c, p, attributes)
+		}
+		if family := p.Family(); family != b.family || field != b.field {
+			b.open(family, &m.metric, field)
+		}
+		b.begin()
+		for i, v := range c.Values(p) {
+			if key := m.keys[i]; len(key) > 0 {
+				b.metrics = attribute(b.metrics, attributes, key, v)
+			}
+		}
+		b.metrics = append(b.metrics, m.own...)
+		return true
+	}
+	if family := c.Family(); family == nil || family != b.family || field != b.field {
+		if !s.describe(&s.one, c) {
 			return false
 		}
+		b.open(family, &s.one, field)
 	}
 	b.begin()
 	labels, plain := c.Labels(), c.Plain()
 	for i, l := range labels {
-		if slices.ContainsFunc(labels[:i], func(x store.Label) bool { return x.Name == l.Name }) {
+		if i > 0 && slices.ContainsFunc(labels[:i], func(x store.Label) bool { return x.Name == l.Name }) {
 			continue
 		}
 		if !plain {
@@ -292,9 +322,28 @@ func (s *Sink) begin(c *store.Cursor, field, attributes int) bool {
 	return true
 }
 
-// open makes the metric of the stat under c the open one. It returns false if nothing is
-// left of its name.
-func (s *Sink) open(c *store.Cursor, family *store.Name, field int) bool {
+// learn sets m for the pattern p, which is that of the stat under c.
+func (s *Sink) learn(m *pattern, c *store.Cursor, p *store.Pattern, attributes int) {
+	s.describe(&m.metric, c)
+	m.keys, m.own = m.keys[:0], m.own[:0]
+	names := p.Tags()
+	for i, name := range names {
+		var key []byte
+		if !slices.Contains(names[:i], name) {
+			key = name.Derived(naming.SlotAttribute, attributeKey)
+		}
+		m.keys = append(m.keys, key)
+	}
+	for i, own := range s.own[attributes] {
+		if !slices.ContainsFunc(names, func(n *store.Name) bool { return n.String() == s.cfg.Tags[i].Name }) {
+			m.own = append(m.own, own...)
+		}
+	}
+}
+
+// describe sets m to the metric of the stat under c. It returns false, and counts, if
+// nothing is left of its name.
+func (s *Sink) describe(m *metric, c *store.Cursor) bool {
 	s.name = s.cfg.AppendName(s.name[:0], c)
 	if len(s.name) == 0 {
 		s.queue.Skipped()
@@ -310,7 +359,7 @@ func (s *Sink) open(c *store.Cursor, family *store.Name, field int) bool {
 	if d.Unit == "" && c.Kind() == store.KindHistogram {
 		d.Unit = units[c.Histogram().Layout().Unit()]
 	}
-	s.batch.open(family, s.name, d, field)
+	m.set(s.name, d)
 	return true
 }
 

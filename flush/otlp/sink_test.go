@@ -1,11 +1,13 @@
 package otlp
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -333,5 +335,35 @@ func TestDefaults(t *testing.T) {
 		if s.cfg.Batch != tt.want.Batch || s.cfg.Refresh != tt.want.Refresh || s.walk.Refresh != tt.want.Refresh || s.cfg.Name != "otlp" {
 			t.Errorf("a batch of %d, a refresh of %v, want %+v", s.cfg.Batch, s.cfg.Refresh, tt.want)
 		}
+	}
+}
+
+// TestPointsWithTheSamePattern: counters of a family differ in the values of tags only.
+func TestPointsWithTheSamePattern(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		st, s, stop := exporting(t, Config{
+			Options:   sinkqueue.Options{Prefix: "edge", Tags: []tags.Tag{{Name: "zone", Value: "own"}, {Name: "instance", Value: "a"}}},
+			Transport: &receiver{sums: map[string]uint64{}, delta: delta}, Delta: delta, Batch: 7,
+		})
+		s.Hold(t.Context())
+		text := func(name, value string) []byte { return fixed(attributesNumber, tags.Tag{Name: name, Value: value}) }
+		want := map[string]uint64{}
+		for i := range 40 {
+			x, n := fmt.Sprint("x", i), uint64(i+1)
+			st.Root().Counter("hits", tags.Tag{Name: "zone", Value: x}, tags.Tag{Name: "code", Value: "y"}).Add(n)
+			st.Root().Counter("twice", tags.Tag{Name: "host", Value: x}, tags.Tag{Name: "host", Value: "second"}).Add(n)
+			want["edge.hits"+string(bytes.Join([][]byte{text("zone", x), text("code", "y"), text("instance", "a")}, nil))] = n
+			want["edge.twice"+string(bytes.Join([][]byte{text("host", x), text("zone", "own"), text("instance", "a")}, nil))] = n
+		}
+		tick(t, st, s)
+		got := map[string]uint64{}
+		for _, p := range s.Hold(t.Context()) {
+			visit(p.Data, func(name, attrs []byte, n uint64) { got[string(name)+string(attrs)] += n }, func(uint64) {})
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("delta %t:\n%v, want\n%v", delta, got, want)
+		}
+		s.Release(true)
+		stop()
 	}
 }

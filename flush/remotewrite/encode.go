@@ -40,7 +40,8 @@ type sample struct {
 type batch struct {
 	version Version
 	since   int64 // when the report before was; see add
-	samples int   // histograms included
+	number  uint64
+	samples int // histograms included
 
 	symbols symbols // version 2.0
 	series  []byte  // encoded series
@@ -54,6 +55,7 @@ type batch struct {
 // reset empties the batch. seed is that of the hashes of labels.
 func (b *batch) reset(v Version, since int64, seed maphash.Seed) {
 	b.version, b.since, b.samples = v, since, 0
+	b.number++
 	b.series = b.series[:0]
 	if v == Version2 {
 		b.symbols.reset(seed)
@@ -95,18 +97,23 @@ func (b *batch) begin(labels []label) {
 
 // end completes the series.
 func (b *batch) end(m metadata) {
-	if b.version == Version2 {
-		dst, start := protobuf.Open(b.series, 5)
-		dst = protobuf.AppendUint(dst, 1, m.typ)
-		if m.help != "" {
-			dst = protobuf.AppendUint(dst, 3, b.symbols.lastingString(placeHelp, m.help))
-		}
-		if m.unit != "" {
-			dst = protobuf.AppendUint(dst, 4, b.symbols.lastingString(placeUnit, m.unit))
-		}
-		b.series = protobuf.Close(dst, start)
+	b.series = protobuf.Close(b.metadata(b.series, m), b.start)
+}
+
+// metadata appends the metadata of a series.
+func (b *batch) metadata(dst []byte, m metadata) []byte {
+	if b.version != Version2 {
+		return dst
 	}
-	b.series = protobuf.Close(b.series, b.start)
+	dst, start := protobuf.Open(dst, 5)
+	dst = protobuf.AppendUint(dst, 1, m.typ)
+	if m.help != "" {
+		dst = protobuf.AppendUint(dst, 3, b.symbols.lastingString(placeHelp, m.help))
+	}
+	if m.unit != "" {
+		dst = protobuf.AppendUint(dst, 4, b.symbols.lastingString(placeUnit, m.unit))
+	}
+	return protobuf.Close(dst, start)
 }
 
 // add adds a series with one sample.
@@ -114,6 +121,75 @@ func (b *batch) add(labels []label, m metadata, s sample) {
 	b.begin(labels)
 	b.sample(s)
 	b.end(m)
+}
+
+// addPattern adds a series with one sample and the labels of m. It keeps the parts that
+// do not change in e.
+func (b *batch) addPattern(m *pattern, e *encoded, s sample) {
+	if e.batch != b.number {
+		b.prepare(m, e)
+	}
+	field := 1
+	if b.version == Version2 {
+		field = 5
+	}
+	b.series, b.start = protobuf.Open(b.series, field)
+	dst, refs, part := b.series, 0, 0
+	if b.version == Version2 {
+		dst, refs = protobuf.Open(dst, 1)
+	}
+	for i, tag := range m.tags {
+		if tag < 0 {
+			continue
+		}
+		l := &m.labels[i]
+		dst = append(dst, e.parts.At(part)...)
+		part++
+		if b.version == Version2 {
+			dst = binary.AppendUvarint(dst, b.symbols.ref(l.value, l.hash))
+		} else {
+			dst = protobuf.AppendPair(dst, 1, l.name, l.value)
+		}
+	}
+	dst = append(dst, e.parts.At(part)...)
+	if b.version == Version2 {
+		dst = protobuf.Close(dst, refs)
+	}
+	b.series = dst
+	b.sample(s)
+	b.series = protobuf.Close(append(b.series, e.parts.At(part+1)...), b.start)
+}
+
+// prepare sets e for m and the batch.
+func (b *batch) prepare(m *pattern, e *encoded) {
+	e.batch = b.number
+	e.parts.Reset()
+	from := 0
+	labels := func(to int) {
+		e.parts.Add(func(dst []byte) []byte {
+			for i := from; i < min(to+1, len(m.labels)); i++ {
+				l := &m.labels[i]
+				switch known := i < to; {
+				case b.version == Version2:
+					dst = binary.AppendUvarint(dst, b.symbols.ref(l.name, maphash.Bytes(b.symbols.seed, l.name)))
+					if known {
+						dst = binary.AppendUvarint(dst, b.symbols.ref(l.value, l.hash))
+					}
+				case known:
+					dst = protobuf.AppendPair(dst, 1, l.name, l.value)
+				}
+			}
+			return dst
+		})
+		from = to + 1
+	}
+	for i, tag := range m.tags {
+		if tag >= 0 {
+			labels(i)
+		}
+	}
+	labels(len(m.labels))
+	e.parts.Add(func(dst []byte) []byte { return b.metadata(dst, m.meta) })
 }
 
 // sample adds a sample to the series. A request of version 1.0 has no start

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -38,6 +39,25 @@ type namer struct {
 	order  []int  // of the labels of the series before by name, and those names
 	names  [][]byte
 	sorted []label
+
+	patterns sinkqueue.Patterns[pattern]
+}
+
+// pattern is what the series of many counters or gauges have in common.
+type pattern struct {
+	labels []label // in order
+	tags   []int   // by label: the tag that has the value, or -1
+	hash   uint64  // of the values that are known
+	meta   metadata
+	none   bool // nothing is left of the name
+	lanes  []encoded
+}
+
+// encoded are the parts of an encoded series that it has in common with others of a
+// batch: before each value of a tag, behind the last one, and the metadata.
+type encoded struct {
+	batch uint64 // 0: none
+	parts sinkqueue.Texts
 }
 
 // statLabel distinguishes stats that share a metric name and labels.
@@ -102,6 +122,44 @@ func (n *namer) read(c *store.Cursor, k store.Kind) bool {
 		}
 	}
 	return true
+}
+
+// learn sets the labels of m, the pattern of the stat under c with a number of tags. The
+// stat must not have a [store.Series].
+func (n *namer) learn(m *pattern, c *store.Cursor, tags, lanes int) {
+	m.labels, m.tags, m.hash = m.labels[:0], m.tags[:0], 0
+	m.lanes = slices.Grow(m.lanes[:0], lanes)[:lanes]
+	for i := range m.lanes {
+		m.lanes[i].batch = 0
+	}
+	if m.none = !n.read(c, c.Kind()); m.none {
+		return
+	}
+	for i, l := range n.all("", "") {
+		tag := n.order[i]
+		if tag >= tags { // it is the metric name or a label of the sink
+			tag = -1
+			m.hash += l.hash
+			if !l.lasting {
+				l.value = slices.Clone(l.value)
+			}
+		}
+		m.labels, m.tags = append(m.labels, l), append(m.tags, tag)
+	}
+}
+
+// fill sets the labels of a stat with pattern m that have the values of tags. It returns
+// the hash of all.
+func (n *namer) fill(m *pattern, values [][]byte) (hash uint64) {
+	hash = m.hash
+	for i, tag := range m.tags {
+		if tag >= 0 {
+			l := &m.labels[i]
+			l.value, l.hash = values[tag], maphash.Bytes(n.seed, values[tag])
+			hash += l.hash
+		}
+	}
+	return hash
 }
 
 // compose makes the metric name of the stat under c: the prefix, the name of its family
@@ -186,15 +244,12 @@ func (n *namer) sort(labels []label) {
 	}
 }
 
-// lane returns which of a number of lanes the current series belongs to, with all
-// series of its histogram.
-func (n *namer) lane(lanes int) int {
-	if lanes == 1 {
-		return 0
-	}
+// hash returns a hash of the values of the labels of the current series, without those
+// that distinguish the series of a histogram.
+func (n *namer) hash() uint64 {
 	h := n.metric.hash
 	for i := range n.labels {
-		h = h*31 + n.labels[i].hash
+		h += n.labels[i].hash
 	}
-	return int(h >> 32 % uint64(lanes))
+	return h
 }

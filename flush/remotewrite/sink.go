@@ -161,6 +161,7 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	if s.again.Swap(false) {
 		s.walk.Again()
 	}
+	s.names.patterns.Forget()
 	s.walk.Flush(snap, visitor{s})
 	for i := range s.batches {
 		s.queueBatch(i)
@@ -202,14 +203,42 @@ func (s visitor) End(c *store.Cursor, k store.Kind, at int64) {
 
 // scalar adds a sample of the counter or gauge under c.
 func (s *Sink) scalar(c *store.Cursor, k store.Kind, out sample) {
+	if p := c.Pattern(); p != nil && c.Series() == nil {
+		s.patterned(c, p, out)
+		return
+	}
 	if !s.read(c, k) {
 		return
 	}
-	d := s.cfg.Store.DescriptionOf(c)
-	lane := s.names.lane(len(s.batches))
-	s.batches[lane].add(s.names.all("", ""), metadata{kindType(k, d), d.Help, d.Unit}, out)
+	lane := s.lane(s.names.hash())
+	s.batches[lane].add(s.names.all("", ""), s.metadata(c, k), out)
 	s.full(lane)
 }
+
+// patterned adds a sample of the counter or gauge under c, whose pattern is p.
+func (s *Sink) patterned(c *store.Cursor, p *store.Pattern, out sample) {
+	m, known := s.names.patterns.Of(p)
+	if !known {
+		s.names.learn(m, c, len(p.Tags()), len(s.batches))
+		m.meta = s.metadata(c, c.Kind())
+	}
+	if m.none {
+		s.queue.Skipped()
+		return
+	}
+	lane := s.lane(s.names.fill(m, c.Values(p)))
+	s.batches[lane].addPattern(m, &m.lanes[lane], out)
+	s.full(lane)
+}
+
+// metadata returns the metadata of the stat under c.
+func (s *Sink) metadata(c *store.Cursor, k store.Kind) metadata {
+	d := s.cfg.Store.DescriptionOf(c)
+	return metadata{kindType(k, d), d.Help, d.Unit}
+}
+
+// lane returns the lane of a series, and of all others of a histogram, for its hash.
+func (s *Sink) lane(hash uint64) int { return int(hash >> 32 % uint64(len(s.batches))) }
 
 // read makes the series of the stat under c current.
 func (s *Sink) read(c *store.Cursor, k store.Kind) bool {
@@ -253,7 +282,7 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 	if st != nil {
 		start = totals.Start(c, at)
 	}
-	lane := s.names.lane(len(s.batches))
+	lane := s.lane(s.names.hash())
 	b := &s.batches[lane]
 	native, classic := s.forms(b)
 	unit := s.unit(c)

@@ -370,3 +370,70 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestSeriesWithTheSamePattern: counters and gauges of a family differ in the values of
+// tags only, and their labels are distributed over batches.
+func TestSeriesWithTheSamePattern(t *testing.T) {
+	for _, v := range []Version{Version1, Version2} {
+		t.Run(fmt.Sprint(v), func(t *testing.T) {
+			r := receive(t, Version2)
+			w := write(t, Config{
+				Options: sinkqueue.Options{Prefix: "edge", Tags: []tags.Tag{{Name: "instance", Value: "a"}, {Name: "zone", Value: "own"}}},
+				HTTP:    to(r.url), Version: v, Shards: 3, Batch: 4,
+			}, store.Options{})
+			w.st.Describe("hits", store.Description{Help: "Hits so far."})
+			root, want := w.st.Root(), map[string]float64{}
+			for i := range 40 {
+				x := fmt.Sprint("x", i)
+				root.Counter("hits", tags.Tag{Name: "zone", Value: x}, tags.Tag{Name: "code", Value: "y" + x}).Add(uint64(i + 1))
+				root.Gauge("size", tags.Tag{Name: "host", Value: x}, tags.Tag{Name: "host", Value: "second"}).Set(uint64(i + 100))
+				want[fmt.Sprintf("edge_proxy_hits code=y%s instance=a zone=%s", x, x)] = float64(i + 1)
+				want[fmt.Sprintf("edge_proxy_size exported_host=second host=%s instance=a zone=own", x)] = float64(i + 100)
+			}
+			w.tick()
+			root.Counter("hits", tags.Tag{Name: "zone", Value: "x7"}, tags.Tag{Name: "code", Value: "yx7"}).Add(100)
+			want["edge_proxy_hits code=yx7 instance=a zone=x7"] += 100
+			w.tick()
+			w.stop()
+			if names := r.names(); len(names) != len(want) {
+				t.Errorf("%d series, want %d:\n%s", len(names), len(want), strings.Join(names, "\n"))
+			}
+			for name, x := range want {
+				if got := r.last(name); got != x {
+					t.Errorf("%s: %v, want %v", name, got, x)
+				}
+				if v == Version2 && strings.Contains(name, "hits") && r.metas[name] != "1 Hits so far." {
+					t.Errorf("%s: metadata %q", name, r.metas[name])
+				}
+			}
+		})
+	}
+}
+
+// TestSeriesKeepTheirLane: a series has the same hash whether its pattern is known or not.
+func TestSeriesKeepTheirLane(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 20 {
+		st.Root().Counter("hits", tags.Tag{Name: "zone", Value: fmt.Sprint(i)}, tags.Tag{Name: "code", Value: "y"}).Inc()
+	}
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	n, found := newNamer(st, "edge", []tags.Tag{{Name: "instance", Value: "a"}}), 0
+	var m pattern
+	snap.CounterChanges(func(c *store.Cursor, _ uint64) bool {
+		p := c.Pattern()
+		if p == nil {
+			return true
+		}
+		if found++; found == 1 {
+			n.learn(&m, c, len(p.Tags()), 1)
+		}
+		if !n.read(c, store.KindCounter) || n.fill(&m, c.Values(p)) != n.hash() {
+			t.Errorf("%s: another hash", c.Name())
+		}
+		return true
+	})
+	if found < 15 {
+		t.Errorf("%d stats have a pattern", found)
+	}
+}

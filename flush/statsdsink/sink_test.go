@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -356,4 +358,45 @@ func ExampleNew() {
 	n, _, err := l.ReadFrom(buf)
 	fmt.Println(string(buf[:n]), err)
 	// Output: shop.orders:3|c <nil>
+}
+
+// TestLinesWithTheSamePattern: counters of a family differ in the values of tags only.
+func TestLinesWithTheSamePattern(t *testing.T) {
+	for format, line := range map[statsdsink.Format]string{
+		statsdsink.DogStatsD: "edge.a_b:%d|c|#instance:a,k_:x%d/_,code:y",
+		statsdsink.Graphite:  "edge.a_b;instance=a;k_=x%[2]d-_;code=y:%[1]d|c",
+	} {
+		for _, own := range []bool{true, false} {
+			st := store.New(store.Options{})
+			o := sinkqueue.Options{Store: st, Prefix: "edge", Filter: sinktest.NoOwn()}
+			if own {
+				o.Tags = []tags.Tag{{Name: "instance", Value: "a"}}
+			} else {
+				line = strings.NewReplacer("instance:a,", "", ";instance=a", "").Replace(line)
+			}
+			s, err := statsdsink.New(statsdsink.Config{Options: o, Address: "127.0.0.1:9", Format: format})
+			if err != nil {
+				t.Fatal(err)
+			}
+			network := st.ScopeWith("", store.ScopeOptions{Network: true})
+			var want []string
+			for i := range 40 {
+				network.Counter("a|b", tags.Tag{Name: "k#", Value: fmt.Sprintf("x%d/,", i)}, tags.Tag{Name: "code", Value: "y"}).Add(uint64(i + 1))
+				want = append(want, fmt.Sprintf(line, i+1, i))
+			}
+			snap := st.Flush(store.FlushOptions{})
+			if err := s.Flush(snap); err != nil {
+				t.Fatal(err)
+			}
+			snap.Close()
+			var got []string
+			for _, p := range s.Hold(t.Context()) {
+				got = append(got, strings.Split(string(p.Data), "\n")...)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", format, got, want)
+			}
+			s.Close()
+		}
+	}
 }

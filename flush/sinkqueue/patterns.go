@@ -1,0 +1,55 @@
+package sinkqueue
+
+import "github.com/statsd-admin/statsd-admin/store"
+
+// Patterns keeps what the last patterns of a flush mean to a sink. Its zero value is
+// empty. One goroutine uses it.
+type Patterns[T any] struct{ slots []patternSlot[T] }
+
+type patternSlot[T any] struct {
+	pattern *store.Pattern
+	value   T
+}
+
+// Forget makes all patterns unknown. A sink calls it before a flush, since rules and
+// descriptions can have changed since the last one.
+func (k *Patterns[T]) Forget() {
+	for i := range k.slots {
+		k.slots[i].pattern = nil
+	}
+}
+
+// Of returns the value for a pattern. If it is not known, the caller has to set it; it
+// is that of another pattern then, whose memory can be reused.
+func (k *Patterns[T]) Of(p *store.Pattern) (v *T, known bool) {
+	if k.slots == nil {
+		k.slots = make([]patternSlot[T], store.PatternSlots)
+	}
+	s := &k.slots[p.Slot()]
+	known = s.pattern == p
+	s.pattern = p
+	return &s.value, known
+}
+
+// Texts are parts of a text that is put together from them and the values of tags.
+type Texts struct {
+	all  []byte
+	ends []int
+}
+
+// Reset makes t empty. It keeps the memory.
+func (t *Texts) Reset() { t.all, t.ends = t.all[:0], t.ends[:0] }
+
+// Add adds a part, by a function that appends it.
+func (t *Texts) Add(add func(dst []byte) []byte) {
+	t.all = add(t.all)
+	t.ends = append(t.ends, len(t.all))
+}
+
+// At returns part i.
+func (t *Texts) At(i int) []byte {
+	if i == 0 {
+		return t.all[:t.ends[0]]
+	}
+	return t.all[t.ends[i-1]:t.ends[i]]
+}
