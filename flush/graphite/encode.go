@@ -34,12 +34,6 @@ var layouts = map[Layout]paths{
 // describe reads the name and the tags of the stat under c into s. It returns false,
 // and counts, if the stat has no name.
 func (s *Sink) describe(c *store.Cursor) bool {
-	if s.cfg.Tagged {
-		if p := c.Pattern(); p != nil {
-			s.fill(c, p)
-			return true
-		}
-	}
 	s.tags = append(s.tags[:0], s.fixed...)
 	if family := c.Family(); family != nil && s.cfg.Tagged {
 		s.name = s.paths.Name(family)
@@ -58,27 +52,6 @@ func (s *Sink) describe(c *store.Cursor) bool {
 		}
 	}
 	return true
-}
-
-// fill reads the stat under c, whose pattern is p. The texts of a pattern are those
-// before each value of a tag.
-func (s *Sink) fill(c *store.Cursor, p *store.Pattern) {
-	texts, known := s.patterns.Of(p)
-	if !known {
-		texts.Reset()
-		for _, name := range p.Tags() {
-			texts.Add(func(dst []byte) []byte {
-				dst = s.appendTag(dst, s.paths.Name(name), []byte("v"))
-				return dst[:len(dst)-1]
-			})
-		}
-	}
-	s.name = s.paths.Name(p.Family())
-	t := append(s.tags[:0], s.fixed...)
-	for i, v := range c.Values(p) {
-		t = s.paths.Append(append(t, texts.At(i)...), v)
-	}
-	s.tags = t
 }
 
 // appendTag appends a tag, whose name is cleaned. Graphite has no tags without a value,

@@ -78,7 +78,6 @@ type Sink struct {
 	counts, timers, values sinkqueue.Batch
 	name, tags, path       []byte
 	full, end              []byte
-	patterns               sinkqueue.Patterns[sinkqueue.Texts]
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -149,7 +148,6 @@ func (s *Sink) send(ctx context.Context, data []byte) (int, error) {
 
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
-	s.patterns.Forget()
 	at, l := snap.Time.Unix(), layouts[s.cfg.Layout]
 	if at == s.last { // its points would replace those of the flush before
 		at++

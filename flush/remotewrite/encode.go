@@ -143,7 +143,7 @@ func (b *batch) addPattern(m *pattern, e *encoded, s sample) {
 			continue
 		}
 		l := &m.labels[i]
-		dst = append(dst, e.parts.At(part)...)
+		dst = append(dst, e.parts.at(part)...)
 		part++
 		if b.version == Version2 {
 			dst = binary.AppendUvarint(dst, b.symbols.ref(l.value, l.hash))
@@ -151,22 +151,22 @@ func (b *batch) addPattern(m *pattern, e *encoded, s sample) {
 			dst = protobuf.AppendPair(dst, 1, l.name, l.value)
 		}
 	}
-	dst = append(dst, e.parts.At(part)...)
+	dst = append(dst, e.parts.at(part)...)
 	if b.version == Version2 {
 		dst = protobuf.Close(dst, refs)
 	}
 	b.series = dst
 	b.sample(s)
-	b.series = protobuf.Close(append(b.series, e.parts.At(part+1)...), b.start)
+	b.series = protobuf.Close(append(b.series, e.parts.at(part+1)...), b.start)
 }
 
 // prepare sets e for m and the batch.
 func (b *batch) prepare(m *pattern, e *encoded) {
 	e.batch = b.number
-	e.parts.Reset()
+	e.parts.reset()
 	from := 0
 	labels := func(to int) {
-		e.parts.Add(func(dst []byte) []byte {
+		e.parts.add(func(dst []byte) []byte {
 			for i := from; i < min(to+1, len(m.labels)); i++ {
 				l := &m.labels[i]
 				switch known := i < to; {
@@ -189,7 +189,7 @@ func (b *batch) prepare(m *pattern, e *encoded) {
 		}
 	}
 	labels(len(m.labels))
-	e.parts.Add(func(dst []byte) []byte { return b.metadata(dst, m.meta) })
+	e.parts.add(func(dst []byte) []byte { return b.metadata(dst, m.meta) })
 }
 
 // sample adds a sample to the series. A request of version 1.0 has no start

@@ -57,7 +57,30 @@ type pattern struct {
 // batch: before each value of a tag, behind the last one, and the metadata.
 type encoded struct {
 	batch uint64 // 0: none
-	parts sinkqueue.Texts
+	parts parts
+}
+
+// parts are parts of an encoding, with the values of tags between them.
+type parts struct {
+	all  []byte
+	ends []int
+}
+
+// reset makes p empty. It keeps the memory.
+func (p *parts) reset() { p.all, p.ends = p.all[:0], p.ends[:0] }
+
+// add adds a part, by a function that appends it.
+func (p *parts) add(add func(dst []byte) []byte) {
+	p.all = add(p.all)
+	p.ends = append(p.ends, len(p.all))
+}
+
+// at returns part i.
+func (p *parts) at(i int) []byte {
+	if i == 0 {
+		return p.all[:p.ends[0]]
+	}
+	return p.all[p.ends[i-1]:p.ends[i]]
 }
 
 // statLabel distinguishes stats that share a metric name and labels.

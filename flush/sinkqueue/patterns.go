@@ -30,26 +30,3 @@ func (k *Patterns[T]) Of(p *store.Pattern) (v *T, known bool) {
 	s.pattern = p
 	return &s.value, known
 }
-
-// Texts are parts of a text that is put together from them and the values of tags.
-type Texts struct {
-	all  []byte
-	ends []int
-}
-
-// Reset makes t empty. It keeps the memory.
-func (t *Texts) Reset() { t.all, t.ends = t.all[:0], t.ends[:0] }
-
-// Add adds a part, by a function that appends it.
-func (t *Texts) Add(add func(dst []byte) []byte) {
-	t.all = add(t.all)
-	t.ends = append(t.ends, len(t.all))
-}
-
-// At returns part i.
-func (t *Texts) At(i int) []byte {
-	if i == 0 {
-		return t.all[:t.ends[0]]
-	}
-	return t.all[t.ends[i-1]:t.ends[i]]
-}

@@ -20,11 +20,6 @@ type series struct {
 // describe returns the series of the stat under c. It returns false, and counts, if
 // nothing is left of its name.
 func (s *Sink) describe(c *store.Cursor) (series, bool) {
-	if s.cfg.Format != Plain {
-		if p := c.Pattern(); p != nil {
-			return s.fill(c, p), true
-		}
-	}
 	head, tail := append(s.head[:0], s.prefix...), append(s.tail[:0], s.fixed.tail...)
 	if family := c.Family(); family != nil && s.cfg.Format != Plain {
 		head = append(head, s.names.Name(family)...)
@@ -48,47 +43,6 @@ func (s *Sink) describe(c *store.Cursor) (series, bool) {
 	}
 	s.head, s.tail = head, tail
 	return series{head, tail, name}, true
-}
-
-// fill returns the series of the stat under c, whose pattern is p.
-func (s *Sink) fill(c *store.Cursor, p *store.Pattern) series {
-	texts, known := s.patterns.Of(p)
-	if !known {
-		s.learn(texts, p)
-	}
-	if s.cfg.Format == Graphite {
-		s.head = s.appendValues(append(s.head[:0], texts.At(0)...), c.Values(p), texts)
-		return series{head: s.head}
-	}
-	s.tail = s.appendValues(append(s.tail[:0], s.fixed.tail...), c.Values(p), texts)
-	return series{texts.At(0), s.tail}
-}
-
-// appendValues appends the values of tags and the texts before them.
-func (s *Sink) appendValues(dst []byte, values [][]byte, texts *sinkqueue.Texts) []byte {
-	for i, v := range values {
-		dst = s.values.Append(append(dst, texts.At(i+1)...), v)
-	}
-	return dst
-}
-
-// learn sets the texts of a pattern: the head and the text before each value of a tag.
-func (s *Sink) learn(texts *sinkqueue.Texts, p *store.Pattern) {
-	texts.Reset()
-	texts.Add(func(dst []byte) []byte {
-		return append(append(append(dst, s.prefix...), s.names.Name(p.Family())...), s.fixed.head...)
-	})
-	for i, name := range p.Tags() {
-		texts.Add(func(dst []byte) []byte {
-			// The value is one byte that is taken away again.
-			if s.cfg.Format == Graphite {
-				dst, _ = s.appendTag(dst, nil, false, s.names.Name(name), []byte("v"))
-			} else {
-				_, dst = s.appendTag(nil, dst, i+len(s.cfg.Tags) == 0, s.names.Name(name), []byte("v"))
-			}
-			return dst[:len(dst)-1]
-		})
-	}
 }
 
 // fix sets the parts that all series have.

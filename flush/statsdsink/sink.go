@@ -104,7 +104,6 @@ type Sink struct {
 	// Of Flush.
 	packet             []byte
 	lines              int
-	patterns           sinkqueue.Patterns[sinkqueue.Texts]
 	head, tail         []byte
 	line, key, decimal []byte
 	named              series // of summaries
@@ -162,7 +161,6 @@ func New(cfg Config) (*Sink, error) {
 
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
-	s.patterns.Forget()
 	s.counters(snap)
 	s.gauges(snap)
 	s.timers(snap)
