@@ -367,3 +367,29 @@ func TestWordsCountAndTake(t *testing.T) {
 		}
 	})
 }
+
+// TestPacketsWakeTheirLane: when it is idle, and after Hold.
+func TestPacketsWakeTheirLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{}
+		q, _, stop := queue(t, r, nil)
+		synctest.Wait()
+		q.Add([]byte("a:1\n"), 1)
+		synctest.Wait()
+		q.Add([]byte("b:1\n"), 1)
+		synctest.Wait()
+		if r.text() != "a:1\n|b:1\n" {
+			t.Errorf("sent %q", r.text())
+		}
+		q.Hold(t.Context())
+		q.Add([]byte("c:1\n"), 1)
+		q.Add([]byte("d:1\n"), 1)
+		synctest.Wait()
+		q.Release(true)
+		synctest.Wait()
+		if r.text() != "a:1\n|b:1\n|c:1\n|d:1\n" {
+			t.Errorf("sent %q", r.text())
+		}
+		stop()
+	})
+}
