@@ -35,7 +35,9 @@ func TestKeyboardTasks(t *testing.T) {
 		fmt.Fprintf(&text, "task.%03d:%d|c\n", i, i)
 	}
 	lines(t, d, "%stasks.ms:12|ms\ntasks.ms:90|ms\ntask.last:1|c", text.String())
-	d.Wait("the stats", func(s daemon.Stats) bool { return s["task.last"] == "1" })
+	d.Wait("the stats", func(s daemon.Stats) bool {
+		return s["task.last"] == "1" && strings.Contains(s["tasks.ms"], "P100(90,90)")
+	})
 	p := open(t)
 	p.ready(base(d) + "/ui/")
 	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
