@@ -163,9 +163,10 @@ func (s *sink) read(c net.Conn) {
 			s.lines[string(text)]++
 			s.total++
 		})
+		next := s.next
 		s.mu.Unlock()
-		if s.next != nil {
-			eachLine(rest[:i+1], func(text []byte) { s.next(string(text)) })
+		if next != nil {
+			eachLine(rest[:i+1], func(text []byte) { next(string(text)) })
 		}
 		rest = rest[i+1:]
 		if err != nil {
