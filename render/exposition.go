@@ -128,6 +128,7 @@ type exposer struct {
 	summaries bool      // histograms of the family are shown as summaries
 	now       time.Time // the end of windows
 	seconds   bool      // the histogram that is written is shown in seconds
+	shortest  bool      // its bounds and sum are shown as the shortest decimals
 
 	family  *store.Name // of the stat before, if it has a shared name
 	metric  []byte      // its metric name; empty: it is not shown
@@ -577,6 +578,7 @@ func (e *exposer) text(labels []byte, value string) {
 
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
 	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
+	e.shortest = e.network && e.naming.NetworkSeconds || !e.network && l.Unit() != histogram.Percent && l.Divisor() > 1
 	defer func() { e.seconds = false }()
 	quantiles, window, totals := summaryQuantiles[:], s.Interval, s.Interval // of a summary
 	if e.summaries && e.form == Default {
@@ -671,9 +673,9 @@ func seconds(ms float64) float64 {
 }
 
 // appendNumber appends a bound or a sum like C's %.32g. OpenMetrics gets the
-// shortest decimal with a point, which it requires for le. So does
-// network input shown in seconds, because few bounds in seconds are exact and
-// users look for 0.005.
+// shortest decimal with a point, which it requires for le. Histograms of the program
+// that keep decimals and network input shown in seconds get the shortest decimal,
+// because few such bounds are exact and users look for 0.005.
 func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 	if e.dialect == dialectOpenMetrics {
 		at := len(dst)
@@ -683,7 +685,7 @@ func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 		}
 		return dst
 	}
-	if e.network && e.naming.NetworkSeconds {
+	if e.shortest {
 		return appendTextFloat(dst, x)
 	}
 	return appendG(dst, x, 32)

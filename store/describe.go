@@ -15,15 +15,31 @@ type Description struct {
 
 // Describe sets the description of the program's stats whose tag-extracted name
 // is family. The stats need not exist yet.
-func (s *Store) Describe(family string, d Description) {
+func (s *Store) Describe(family string, d Description) { s.describe(false, family, d) }
+
+// Describe sets the description of the stats that sc has by name, whatever their tags.
+// The stats need not exist yet.
+func (sc *Scope) Describe(name string, d Description) {
+	family := sc.FullName(name)
+	if sc.tagged {
+		family, _ = sc.store.extract(family, sc.cls.network)
+	}
+	sc.store.describe(sc.cls.network, family, d)
+}
+
+func (s *Store) describe(network bool, family string, d Description) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := maps.Clone(s.Descriptions())
-	if all == nil {
-		all = make(map[string]Description)
+	to := &s.described
+	if network {
+		to = &s.describedNetwork
+	}
+	all := make(map[string]Description)
+	if old := to.Load(); old != nil {
+		all = maps.Clone(*old)
 	}
 	all[family] = d
-	s.described.Store(&all)
+	to.Store(&all)
 }
 
 // Descriptions returns the descriptions by family. The map must not be modified.
@@ -35,9 +51,10 @@ func (s *Store) Descriptions() map[string]Description {
 }
 
 // DescribeNetwork registers a function that returns the description of the stats
-// from network input whose tag-extracted name is family. Expositions call it
-// once for each family, so it must be quick, and it must not call the store. It
-// must be safe for concurrent use. Nil unregisters.
+// from network input whose tag-extracted name is family. The description of
+// [Scope.Describe] applies if it returns the zero value. Expositions call it once for
+// each family, so it must be quick, and it must not call the store. It must be safe for
+// concurrent use. Nil unregisters.
 func (s *Store) DescribeNetwork(describe func(family string) Description) {
 	s.networkDescribed.Store(&describe)
 }
@@ -46,7 +63,12 @@ func (s *Store) DescribeNetwork(describe func(family string) Description) {
 // input.
 func (s *Store) NetworkDescription(family string) Description {
 	if f := s.networkDescribed.Load(); f != nil && *f != nil {
-		return (*f)(family)
+		if d := (*f)(family); d != (Description{}) {
+			return d
+		}
+	}
+	if all := s.describedNetwork.Load(); all != nil {
+		return (*all)[family]
 	}
 	return Description{}
 }

@@ -83,6 +83,27 @@ func ExampleScope_GaugeFunc() {
 	// Output: 2
 }
 
+func ExampleScope_WithHistograms() {
+	st := store.New(store.Options{})
+	seconds := &store.HistogramForm{Scale: 1_000_000, Buckets: []float64{0.01, 0.1, 1}}
+	sc := st.Scope("http").WithHistograms(seconds)
+	sc.Describe("request_seconds", store.Description{Help: "Time to answer."})
+	sc.Histogram("request_seconds", store.Unspecified).RecordFloat(0.025, 1)
+	st.Flush(store.FlushOptions{}).Close()
+	if err := render.Exposition(os.Stdout, st, render.Options{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// # HELP proxy_http_request_seconds Time to answer.
+	// # TYPE proxy_http_request_seconds histogram
+	// proxy_http_request_seconds_bucket{le="0.01"} 0
+	// proxy_http_request_seconds_bucket{le="0.1"} 1
+	// proxy_http_request_seconds_bucket{le="1"} 1
+	// proxy_http_request_seconds_bucket{le="+Inf"} 1
+	// proxy_http_request_seconds_sum{} 0.025
+	// proxy_http_request_seconds_count{} 1
+}
+
 func ExampleStore_Describe() {
 	st := store.New(store.Options{Product: "shop"})
 	st.Describe("cart.size_bytes", store.Description{Help: "Size of all carts.", Unit: "bytes"})

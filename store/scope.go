@@ -32,15 +32,15 @@ type ScopeOptions struct {
 	// scope too. They always apply to other scopes.
 	ExtractTags bool
 	// Histograms is the form of the histograms that the scope creates. Nil means
-	// buckets as in Options.Histograms. Scopes inside it do not inherit it. It
-	// must not be changed.
+	// buckets as in Options.Histograms. It must not be changed.
 	Histograms *HistogramForm
 }
 
-// HistogramForm says how expositions show histograms; see [histogram.Config]
-// for the fields. Histograms of one form share a layout, so callers should use
-// one pointer for equal forms.
+// HistogramForm says which decimals histograms keep and how expositions show them;
+// see [histogram.Config] for the fields. Histograms of one form share a layout, so
+// callers should use one pointer for equal forms.
 type HistogramForm struct {
+	Scale         int64     // six decimals in Network scopes
 	Buckets       []float64 // nil: as in Options.Histograms
 	Quantiles     []float64
 	Window        time.Duration
@@ -63,6 +63,7 @@ func (f *HistogramForm) apply(c *histogram.Config) {
 	if f.Buckets != nil {
 		c.Bounds = f.Buckets
 	}
+	c.Scale = f.Scale
 	c.Quantiles, c.Window, c.Steps = f.Quantiles, f.Window, f.Steps
 	c.NativeFactor, c.NativeBuckets = f.NativeFactor, f.NativeBuckets
 }
@@ -135,12 +136,18 @@ func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 // limits. One dot at each end of prefix is dropped, and each ':' and NUL in it
 // becomes '_'.
 func (sc *Scope) Scope(prefix string) *Scope {
-	return sc.inside(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged})
+	return sc.inside(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged, Histograms: sc.form})
 }
 
 // ScopeWith is [Scope.Scope] with other settings than sc has.
 func (sc *Scope) ScopeWith(prefix string, o ScopeOptions) *Scope {
 	return sc.inside(prefix, nil, o)
+}
+
+// WithHistograms returns a scope with the prefix and the settings of sc, except for its
+// limits, that creates histograms of a form.
+func (sc *Scope) WithHistograms(form *HistogramForm) *Scope {
+	return sc.inside("", sc.cls, ScopeOptions{ExtractTags: sc.tagged, Histograms: form})
 }
 
 // inside makes a scope in sc. If c is nil the class follows from o.

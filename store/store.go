@@ -75,6 +75,7 @@ type Store struct {
 	collided  atomic.Uint64
 	described atomic.Pointer[map[string]Description] // see Describe; immutable
 
+	describedNetwork atomic.Pointer[map[string]Description] // see Scope.Describe; immutable
 	networkDescribed atomic.Pointer[func(family string) Description]
 	intervals        atomic.Pointer[func(mark uint32) (float64, bool)] // see OnNetworkInterval
 

@@ -124,7 +124,7 @@ func Register(st *store.Store) (remove func(), err error) {
 		if _, ok := row.read(r); !ok {
 			continue
 		}
-		st.Describe(sc.FullName(row.name), store.Description{Help: row.help, Unit: row.unit, Counter: row.counter})
+		sc.Describe(row.name, store.Description{Help: row.help, Unit: row.unit, Counter: row.counter})
 		g, err := sc.TryFloatGauge(row.name)
 		if err != nil && !errors.Is(err, store.ErrRejected) {
 			sc.Close()
@@ -132,7 +132,7 @@ func Register(st *store.Store) (remove func(), err error) {
 		}
 		gauges = append(gauges, gauge{g, row.read})
 	}
-	st.Describe(sc.FullName("go.info"), store.Description{Help: "Information about the Go environment."})
+	sc.Describe("go.info", store.Description{Help: "Information about the Go environment."})
 	_ = sc.FloatGauge("go.info", tags.Tag{Name: "version", Value: runtime.Version()}).Set(1)
 	unregister := st.BeforeRead(func() {
 		r.read()
