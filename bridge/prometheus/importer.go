@@ -15,10 +15,18 @@ import (
 )
 
 // Importer copies the metrics of a gatherer into a scope of a store. Labels become
-// tags. Counters become counters, without the fraction of their value; gauges and
-// untyped metrics become gauges. A histogram becomes counters NAME_count and
-// NAME_bucket, the latter with the tag le, and a gauge NAME_sum; a summary becomes a
-// counter NAME_count, a gauge NAME_sum, and gauges NAME with the tag quantile.
+// tags, and the help text describes the stats.
+//
+//   - Counters become counters, without the fraction of their value. Totals of
+//     seconds, whose names end in _seconds_total, become gauges that expositions show
+//     as counters.
+//   - Gauges and untyped metrics become gauges.
+//   - Histograms become histograms with the same buckets. Counts at the bounds are
+//     exact. Values inside a bucket are not known, so the importer chooses some that
+//     have the sum of the histogram: quantiles are estimates. Of a histogram without
+//     buckets, the count becomes a counter NAME_count and the sum a gauge NAME_sum.
+//   - Summaries become a counter NAME_count, a gauge NAME_sum, and gauges NAME with the
+//     tag quantile.
 //
 // A metric that disappears from the gatherer keeps its last value in the store.
 // An Importer is safe for concurrent use.
@@ -26,9 +34,12 @@ type Importer struct {
 	from client.Gatherer
 	to   *store.Scope
 
-	mu       sync.Mutex
-	counters map[string]*imported // by name and labels
-	err      error
+	mu         sync.Mutex
+	described  map[string]bool          // families
+	counters   map[string]*imported     // by name and labels
+	histograms map[string]*distribution // by name and labels
+	scopes     map[string]*store.Scope  // of histograms, by their bounds
+	err        error
 }
 
 // imported is a counter that follows a counter of the gatherer.
@@ -40,7 +51,13 @@ type imported struct {
 // NewImporter returns an importer. Nothing is copied before the first
 // [Importer.Refresh].
 func NewImporter(from client.Gatherer, to *store.Scope) *Importer {
-	return &Importer{from: from, to: to, counters: make(map[string]*imported)}
+	return &Importer{
+		from: from, to: to,
+		described:  make(map[string]bool),
+		counters:   make(map[string]*imported),
+		histograms: make(map[string]*distribution),
+		scopes:     make(map[string]*store.Scope),
+	}
 }
 
 // Refresh copies the current values. Its signature is that of the elements of
@@ -51,6 +68,7 @@ func (im *Importer) Refresh(time.Time) {
 	defer im.mu.Unlock()
 	im.err = err
 	for _, f := range families {
+		im.describeLocked(f)
 		for _, m := range f.Metric {
 			im.copyLocked(f, m)
 		}
@@ -65,21 +83,38 @@ func (im *Importer) Err() error {
 	return im.err
 }
 
+// isSeconds reports whether a counter is a total of seconds, which has fractions.
+func isSeconds(name string) bool { return strings.HasSuffix(name, "_seconds_total") }
+
+// describeLocked describes the stats of a family when it is first seen. im.mu is held.
+func (im *Importer) describeLocked(f *dto.MetricFamily) {
+	name := f.GetName()
+	if im.described[name] {
+		return
+	}
+	im.described[name] = true
+	d := store.Description{Help: f.GetHelp(), Unit: f.GetUnit(), Counter: f.GetType() == dto.MetricType_COUNTER && isSeconds(name)}
+	if d != (store.Description{}) {
+		im.to.Describe(name, d)
+	}
+}
+
 // copyLocked copies one metric. im.mu is held.
 func (im *Importer) copyLocked(f *dto.MetricFamily, m *dto.Metric) {
 	name, labels := f.GetName(), tagsOf(m)
 	switch {
+	case m.Counter != nil && isSeconds(name):
+		im.set(name, labels, m.Counter.GetValue())
 	case m.Counter != nil:
 		im.countLocked(name, labels, m.Counter.GetValue())
 	case m.Gauge != nil:
 		im.set(name, labels, m.Gauge.GetValue())
 	case m.Untyped != nil:
 		im.set(name, labels, m.Untyped.GetValue())
+	case m.Histogram != nil && len(m.Histogram.Bucket) > 0:
+		im.distributeLocked(name, labels, m.Histogram)
 	case m.Histogram != nil:
 		h := m.Histogram
-		for _, b := range h.Bucket {
-			im.countLocked(name+"_bucket", with(labels, "le", b.GetUpperBound()), count(b.GetCumulativeCount(), b.GetCumulativeCountFloat()))
-		}
 		im.countLocked(name+"_count", labels, count(h.GetSampleCount(), h.GetSampleCountFloat()))
 		im.set(name+"_sum", labels, h.GetSampleSum())
 	case m.Summary != nil:
@@ -97,15 +132,11 @@ func (im *Importer) countLocked(name string, labels []tags.Tag, value float64) {
 	if !(value >= 0 && value < math.MaxUint64) {
 		return
 	}
-	var key strings.Builder
-	key.WriteString(name)
-	for _, l := range labels {
-		key.WriteString("\x00" + l.Name + "\x00" + l.Value)
-	}
-	c := im.counters[key.String()]
+	k := key(name, labels)
+	c := im.counters[k]
 	if c == nil {
 		c = &imported{counter: im.to.Counter(name, labels...)}
-		im.counters[key.String()] = c
+		im.counters[k] = c
 	}
 	now := uint64(value)
 	if now < c.last {
@@ -113,6 +144,16 @@ func (im *Importer) countLocked(name string, labels []tags.Tag, value float64) {
 	}
 	c.counter.Add(now - c.last)
 	c.last = now
+}
+
+// key identifies a metric by its name and labels.
+func key(name string, labels []tags.Tag) string {
+	var b strings.Builder
+	b.WriteString(name)
+	for _, l := range labels {
+		b.WriteString("\x00" + l.Name + "\x00" + l.Value)
+	}
+	return b.String()
 }
 
 // set sets a gauge. Values that are not finite leave it unchanged.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +100,8 @@ func TestImporter(t *testing.T) {
 	load := client.NewGauge(client.GaugeOpts{Name: "load"})
 	latency := client.NewHistogram(client.HistogramOpts{Name: "latency", Buckets: []float64{1, 10}})
 	size := client.NewSummary(client.SummaryOpts{Name: "size", Objectives: map[float64]float64{0.5: 0.01}})
-	registry.MustRegister(requests, load, latency, size)
+	busy := client.NewCounter(client.CounterOpts{Name: "busy_seconds_total", Help: "Time at work."})
+	registry.MustRegister(requests, load, latency, size, busy)
 
 	st := store.New(store.Options{})
 	im := NewImporter(registry, st.Scope("app"))
@@ -111,6 +113,7 @@ func TestImporter(t *testing.T) {
 	size.Observe(7)
 	im.Refresh(time.Time{})
 	load.Set(math.NaN())
+	busy.Add(0.25)
 	im.Refresh(time.Time{})
 	if err := im.Err(); err != nil {
 		t.Error(err)
@@ -124,12 +127,90 @@ func TestImporter(t *testing.T) {
 	}
 	for _, want := range []string{
 		"app.requests.code.200: 4\n", "app.load: -1.5\n",
-		"app.latency_bucket.le.1: 0\n", "app.latency_bucket.le.10: 1\n", "app.latency_count: 1\n", "app.latency_sum: 5\n",
 		"app.size.quantile.0.5: 7\n", "app.size_count: 1\n", "app.size_sum: 7\n",
 	} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, got.String())
 		}
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	got.Reset()
+	if err := render.Exposition(&got, st, render.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# HELP proxy_app_busy_seconds_total Time at work.\n# TYPE proxy_app_busy_seconds_total counter\nproxy_app_busy_seconds_total{} 0.25\n",
+		"# TYPE proxy_app_latency histogram\nproxy_app_latency_bucket{le=\"1\"} 0\nproxy_app_latency_bucket{le=\"10\"} 1\n" +
+			"proxy_app_latency_bucket{le=\"+Inf\"} 1\nproxy_app_latency_sum{} 5\nproxy_app_latency_count{} 1\n",
+	} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, got.String())
+		}
+	}
+}
+
+// TestImportedHistogramHasTheCountsAndTheSum compares histograms with the ones they follow.
+func TestImportedHistogramHasTheCountsAndTheSum(t *testing.T) {
+	for name, bounds := range map[string][]float64{
+		"seconds":  client.DefBuckets,
+		"negative": {-2, 0, 2},
+		"one":      {5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			from := client.NewHistogram(client.HistogramOpts{Name: "h", Buckets: bounds})
+			registry := client.NewRegistry()
+			registry.MustRegister(from)
+			st := store.New(store.Options{})
+			im := NewImporter(registry, st.Root())
+			for range 20 {
+				for range r.IntN(50) {
+					from.Observe(r.ExpFloat64() * bounds[len(bounds)-1] / 3)
+				}
+				im.Refresh(time.Time{})
+				st.Flush(store.FlushOptions{}).Close()
+			}
+			var want dto.Metric
+			if err := from.Write(&want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := NewCollector(st).Gather()
+			if err != nil || len(got) != 1 {
+				t.Fatalf("%d families, error %v", len(got), err)
+			}
+			h := got[0].Metric[0].Histogram
+			if h.GetSampleCount() != want.Histogram.GetSampleCount() || math.Abs(h.GetSampleSum()-want.Histogram.GetSampleSum()) > 1e-3 {
+				t.Errorf("count %d, sum %v, want %d, %v", h.GetSampleCount(), h.GetSampleSum(), want.Histogram.GetSampleCount(), want.Histogram.GetSampleSum())
+			}
+			counts := map[float64]uint64{}
+			for _, b := range h.Bucket {
+				counts[b.GetUpperBound()] = b.GetCumulativeCount()
+			}
+			for _, b := range want.Histogram.Bucket {
+				if b.GetUpperBound() > 0 && counts[b.GetUpperBound()] != b.GetCumulativeCount() {
+					t.Errorf("%d values up to %v, want %d", counts[b.GetUpperBound()], b.GetUpperBound(), b.GetCumulativeCount())
+				}
+			}
+		})
+	}
+}
+
+// TestImportedHistogramRestarts counts a histogram that fell from zero.
+func TestImportedHistogramRestarts(t *testing.T) {
+	n, sum, bound := uint64(4), 8.0, 5.0
+	name, typ := "h", dto.MetricType_HISTOGRAM
+	gather := client.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		h := &dto.Histogram{SampleCount: &n, SampleSum: &sum, Bucket: []*dto.Bucket{{UpperBound: &bound, CumulativeCount: &n}}}
+		return []*dto.MetricFamily{{Name: &name, Type: &typ, Metric: []*dto.Metric{{Histogram: h}}}}, nil
+	})
+	st := store.New(store.Options{})
+	im := NewImporter(gather, st.Root())
+	im.Refresh(time.Time{})
+	n, sum = 1, 3
+	im.Refresh(time.Time{})
+	st.Flush(store.FlushOptions{}).Close()
+	if s := st.Root().Histogram("h", store.Unspecified).Snapshot().Cumulative; s.Count() != 5 || s.Sum() != 11 {
+		t.Errorf("%d values with the sum %v, want 5 and 11", s.Count(), s.Sum())
 	}
 }
 
