@@ -23,27 +23,51 @@ type meter struct {
 // attributes.
 type writer func(value float64, set attribute.Set)
 
-func (m meter) counter(name string) writer {
+// config is the part of the configurations of instruments that the bridge uses.
+type config interface {
+	Description() string
+	Unit() string
+}
+
+// units maps units of UCUM to the words that end the names of metrics.
+func units() map[string]string {
+	return map[string]string{"s": "seconds", "ms": "milliseconds", "us": "microseconds", "By": "bytes"}
+}
+
+// describe describes the stats of an instrument.
+func (m meter) describe(name string, c config) {
+	d := store.Description{Help: c.Description(), Unit: units()[c.Unit()]}
+	if d != (store.Description{}) {
+		m.p.scope.Describe(name, d)
+	}
+}
+
+func (m meter) counter(name string, c config) writer {
+	m.describe(name, c)
 	s := &series[*fractional]{create: func(t ...tags.Tag) *fractional {
 		return &fractional{whole: m.p.scope.Counter(name, t...)}
 	}}
 	return func(v float64, set attribute.Set) { s.of(set).add(v) }
 }
 
-func (m meter) gauge(name string, write func(*store.FloatGauge, float64) error) writer {
+func (m meter) gauge(name string, c config, write func(*store.FloatGauge, float64) error) writer {
+	m.describe(name, c)
 	s := &series[*store.FloatGauge]{create: func(t ...tags.Tag) *store.FloatGauge { return m.p.scope.FloatGauge(name, t...) }}
 	return func(v float64, set attribute.Set) { _ = write(s.of(set), v) } // it ignores values that are not finite
 }
 
-func (m meter) histogram(name string) writer {
+func (m meter) histogram(name string, c config, bounds []float64) writer {
+	m.describe(name, c)
+	scope := m.p.histograms(bounds)
 	s := &series[*store.Histogram]{create: func(t ...tags.Tag) *store.Histogram {
-		return m.p.scope.Histogram(name, store.Unspecified, t...)
+		return scope.Histogram(name, store.Unspecified, t...)
 	}}
 	return func(v float64, set attribute.Set) { s.of(set).RecordFloat(v, 1) }
 }
 
 // total returns the writer of an observable counter.
-func (m meter) total(name string) writer {
+func (m meter) total(name string, c config) writer {
+	m.describe(name, c)
 	s := &series[*follower]{create: func(t ...tags.Tag) *follower {
 		return &follower{fractional: fractional{whole: m.p.scope.Counter(name, t...)}}
 	}}
@@ -130,34 +154,36 @@ func (float64UpDownCounter) Enabled(context.Context) bool { return true }
 func (float64Gauge) Enabled(context.Context) bool         { return true }
 func (float64Histogram) Enabled(context.Context) bool     { return true }
 
-func (m meter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return int64Counter{write: m.counter(name)}, nil
+func (m meter) Int64Counter(name string, o ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return int64Counter{write: m.counter(name, metric.NewInt64CounterConfig(o...))}, nil
 }
 
-func (m meter) Int64UpDownCounter(name string, _ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
-	return int64UpDownCounter{write: m.gauge(name, (*store.FloatGauge).Add)}, nil
+func (m meter) Int64UpDownCounter(name string, o ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+	return int64UpDownCounter{write: m.gauge(name, metric.NewInt64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
 }
 
-func (m meter) Int64Gauge(name string, _ ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
-	return int64Gauge{write: m.gauge(name, (*store.FloatGauge).Set)}, nil
+func (m meter) Int64Gauge(name string, o ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
+	return int64Gauge{write: m.gauge(name, metric.NewInt64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
 }
 
-func (m meter) Int64Histogram(name string, _ ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
-	return int64Histogram{write: m.histogram(name)}, nil
+func (m meter) Int64Histogram(name string, o ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+	c := metric.NewInt64HistogramConfig(o...)
+	return int64Histogram{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
 }
 
-func (m meter) Float64Counter(name string, _ ...metric.Float64CounterOption) (metric.Float64Counter, error) {
-	return float64Counter{write: m.counter(name)}, nil
+func (m meter) Float64Counter(name string, o ...metric.Float64CounterOption) (metric.Float64Counter, error) {
+	return float64Counter{write: m.counter(name, metric.NewFloat64CounterConfig(o...))}, nil
 }
 
-func (m meter) Float64UpDownCounter(name string, _ ...metric.Float64UpDownCounterOption) (metric.Float64UpDownCounter, error) {
-	return float64UpDownCounter{write: m.gauge(name, (*store.FloatGauge).Add)}, nil
+func (m meter) Float64UpDownCounter(name string, o ...metric.Float64UpDownCounterOption) (metric.Float64UpDownCounter, error) {
+	return float64UpDownCounter{write: m.gauge(name, metric.NewFloat64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
 }
 
-func (m meter) Float64Gauge(name string, _ ...metric.Float64GaugeOption) (metric.Float64Gauge, error) {
-	return float64Gauge{write: m.gauge(name, (*store.FloatGauge).Set)}, nil
+func (m meter) Float64Gauge(name string, o ...metric.Float64GaugeOption) (metric.Float64Gauge, error) {
+	return float64Gauge{write: m.gauge(name, metric.NewFloat64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
 }
 
-func (m meter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	return float64Histogram{write: m.histogram(name)}, nil
+func (m meter) Float64Histogram(name string, o ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	c := metric.NewFloat64HistogramConfig(o...)
+	return float64Histogram{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
 }

@@ -87,31 +87,33 @@ func (m meter) readFloats(w writer, callbacks []metric.Float64Callback) writer {
 }
 
 func (m meter) Int64ObservableCounter(name string, o ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
-	return int64ObservableCounter{write: m.readInts(m.total(name), metric.NewInt64ObservableCounterConfig(o...).Callbacks())}, nil
+	c := metric.NewInt64ObservableCounterConfig(o...)
+	return int64ObservableCounter{write: m.readInts(m.total(name, c), c.Callbacks())}, nil
 }
 
 func (m meter) Int64ObservableUpDownCounter(name string, o ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
-	w := m.gauge(name, (*store.FloatGauge).Set)
-	return int64ObservableUpDownCounter{write: m.readInts(w, metric.NewInt64ObservableUpDownCounterConfig(o...).Callbacks())}, nil
+	c := metric.NewInt64ObservableUpDownCounterConfig(o...)
+	return int64ObservableUpDownCounter{write: m.readInts(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 func (m meter) Int64ObservableGauge(name string, o ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
-	w := m.gauge(name, (*store.FloatGauge).Set)
-	return int64ObservableGauge{write: m.readInts(w, metric.NewInt64ObservableGaugeConfig(o...).Callbacks())}, nil
+	c := metric.NewInt64ObservableGaugeConfig(o...)
+	return int64ObservableGauge{write: m.readInts(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 func (m meter) Float64ObservableCounter(name string, o ...metric.Float64ObservableCounterOption) (metric.Float64ObservableCounter, error) {
-	return float64ObservableCounter{write: m.readFloats(m.total(name), metric.NewFloat64ObservableCounterConfig(o...).Callbacks())}, nil
+	c := metric.NewFloat64ObservableCounterConfig(o...)
+	return float64ObservableCounter{write: m.readFloats(m.total(name, c), c.Callbacks())}, nil
 }
 
 func (m meter) Float64ObservableUpDownCounter(name string, o ...metric.Float64ObservableUpDownCounterOption) (metric.Float64ObservableUpDownCounter, error) {
-	w := m.gauge(name, (*store.FloatGauge).Set)
-	return float64ObservableUpDownCounter{write: m.readFloats(w, metric.NewFloat64ObservableUpDownCounterConfig(o...).Callbacks())}, nil
+	c := metric.NewFloat64ObservableUpDownCounterConfig(o...)
+	return float64ObservableUpDownCounter{write: m.readFloats(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 func (m meter) Float64ObservableGauge(name string, o ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
-	w := m.gauge(name, (*store.FloatGauge).Set)
-	return float64ObservableGauge{write: m.readFloats(w, metric.NewFloat64ObservableGaugeConfig(o...).Callbacks())}, nil
+	c := metric.NewFloat64ObservableGaugeConfig(o...)
+	return float64ObservableGauge{write: m.readFloats(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 // observer is what a callback of several instruments gets. Instruments that are not of

@@ -187,6 +187,67 @@ func TestInstrumentsWriteToTheStore(t *testing.T) {
 	}
 }
 
+// TestInstrumentsDescribeTheirStats: descriptions, units and boundaries of instruments
+// reach the exposition, and a reader of the SDK.
+func TestInstrumentsDescribeTheirStats(t *testing.T) {
+	st := store.New(store.Options{})
+	m, ctx := NewMeterProvider(st).Meter("test"), context.Background()
+	seconds, what := metric.WithUnit("s"), metric.WithDescription("What it is.")
+	must(m.Int64Counter("a", what)).Add(ctx, 1)
+	must(m.Float64Counter("b", what)).Add(ctx, 1)
+	must(m.Int64UpDownCounter("c", what)).Add(ctx, 1)
+	must(m.Float64UpDownCounter("d", what)).Add(ctx, 1)
+	must(m.Int64Gauge("e", what)).Record(ctx, 1)
+	must(m.Float64Gauge("f", what)).Record(ctx, 1)
+	must(m.Int64Histogram("g", what, metric.WithExplicitBucketBoundaries(0, 2))).Record(ctx, 1)
+	must(m.Float64Histogram("h", what, seconds, metric.WithExplicitBucketBoundaries(0.005, 2))).Record(ctx, 0.25)
+	must(m.Float64Histogram("i", what)).Record(ctx, 1)
+	p := NewMeterProvider(st)
+	om := p.Meter("observed")
+	ints := metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1); return nil })
+	floats := metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error { o.Observe(1); return nil })
+	must(om.Int64ObservableCounter("j", what, ints))
+	must(om.Float64ObservableCounter("k", what, floats))
+	must(om.Int64ObservableUpDownCounter("l", what, ints))
+	must(om.Float64ObservableUpDownCounter("m", what, floats))
+	must(om.Int64ObservableGauge("n", what, ints))
+	must(om.Float64ObservableGauge("o", what, floats))
+	p.Refresh(time.Time{})
+	st.Flush(store.FlushOptions{}).Close()
+
+	var got bytes.Buffer
+	if err := render.Exposition(&got, st, render.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Split("abcdefghijklmno", "") {
+		if want := "# HELP " + name + " What it is.\n"; !strings.Contains(got.String(), want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	for _, want := range []string{
+		"# TYPE g histogram\ng_bucket{le=\"2\"} 1\ng_bucket{le=\"+Inf\"} 1\n",
+		"h_bucket{le=\"2\"} 1\nh_bucket{le=\"+Inf\"} 1\nh_sum{} 0.25\n",
+		"i_bucket{le=\"3600000\"} 1\n",
+	} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, got.String())
+		}
+	}
+	scopes, err := NewProducer(st, time.Now()).Produce(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range scopes[0].Metrics {
+		want := ""
+		if m.Name == "h" {
+			want = "s"
+		}
+		if m.Description != "What it is." || m.Unit != want {
+			t.Errorf("%s: description %q, unit %q", m.Name, m.Description, m.Unit)
+		}
+	}
+}
+
 // TestNothingIsLostBetweenGoroutines adds fractions from several goroutines.
 func TestNothingIsLostBetweenGoroutines(t *testing.T) {
 	st := store.New(store.Options{})

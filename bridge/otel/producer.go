@@ -49,7 +49,8 @@ func (p *Producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, erro
 				name = f.String()
 			}
 			if n := len(all); n == 0 || all[n-1].Name != name || kindOf(all[n-1].Data) != kind {
-				all = append(all, metricdata.Metrics{Name: name, Data: empty(kind)})
+				d := p.st.DescriptionOf(&c)
+				all = append(all, metricdata.Metrics{Name: name, Description: d.Help, Unit: ucum(d.Unit), Data: empty(kind)})
 			}
 			p.add(&all[len(all)-1], &c, now)
 		}
@@ -99,7 +100,9 @@ func (p *Producer) add(m *metricdata.Metrics, c *store.Cursor, now time.Time) {
 	case metricdata.Histogram[float64]:
 		data.DataPoints = append(data.DataPoints, p.histogram(c.Histogram().Snapshot().Cumulative, attributes, now))
 		m.Data = data
-		m.Unit = unit(c.Histogram().Layout().Unit())
+		if u := unit(c.Histogram().Layout().Unit()); u != "" {
+			m.Unit = u
+		}
 	}
 }
 
@@ -121,6 +124,16 @@ func attributesOf(c *store.Cursor) attribute.Set {
 		all = append(all, attribute.String(l.Name.String(), string(l.Value)))
 	}
 	return attribute.NewSet(all...)
+}
+
+// ucum returns the UCUM code of the unit of a description, or the unit itself.
+func ucum(unit string) string {
+	for code, word := range units() {
+		if word == unit {
+			return code
+		}
+	}
+	return unit
 }
 
 // unit returns the UCUM code of a unit.

@@ -3,7 +3,9 @@ package otel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,10 +25,12 @@ import (
 //
 //   - Counters become counters; the fractions of float counters are carried over.
 //   - Up-down counters and gauges become gauges.
-//   - Histograms become histograms with six decimals; with the boundaries of the store.
+//   - Histograms become histograms with six decimals, and with the boundaries of the
+//     instrument if it has any, of the store otherwise. Boundaries must be positive.
 //   - Observable instruments are read by [MeterProvider.Refresh].
 //
-// Negative increments of counters and values that are not finite are ignored. A
+// The descriptions of instruments become help texts, and units become units where the
+// exposition formats show them. Negative increments of counters and values that are not finite are ignored. A
 // MeterProvider and its instruments are safe for concurrent use.
 type MeterProvider struct {
 	noop.MeterProvider // for the methods of newer versions of the API
@@ -34,6 +38,7 @@ type MeterProvider struct {
 
 	mu        sync.Mutex
 	callbacks map[*callback]struct{}
+	scopes    map[string]*store.Scope // of histograms, by their boundaries
 	err       error
 }
 
@@ -47,7 +52,25 @@ func NewMeterProvider(st *store.Store) *MeterProvider {
 	return &MeterProvider{
 		scope:     st.ScopeWith("", store.ScopeOptions{Network: true}),
 		callbacks: make(map[*callback]struct{}),
+		scopes:    make(map[string]*store.Scope),
 	}
+}
+
+// histograms returns the scope of the histograms with the boundaries.
+func (p *MeterProvider) histograms(bounds []float64) *store.Scope {
+	if len(bounds) == 0 {
+		return p.scope
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := fmt.Sprint(bounds)
+	sc := p.scopes[k]
+	if sc == nil {
+		positive := slices.DeleteFunc(slices.Clone(bounds), func(b float64) bool { return !(b > 0) })
+		sc = p.scope.WithHistograms(&store.HistogramForm{Buckets: positive})
+		p.scopes[k] = sc
+	}
+	return sc
 }
 
 // Meter implements [metric.MeterProvider].
