@@ -32,7 +32,7 @@ func clusterText(name string, hosts int) string {
 // showing is a server with clusters and a client of its administration port.
 func showing(b *testing.B, clusters, hosts int) *http.Client {
 	b.Helper()
-	loggers, err := logctl.New(logctl.Config{Output: io.Discard})
+	loggers, err := logctl.New(logctl.Config{Level: logctl.Trace, Output: io.Discard})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -354,7 +354,7 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 	cfg := l.config(0, time.Minute)
 	out := slowEnd{make(chan struct{}), make(chan struct{})}
 	var err error
-	if cfg.Loggers, err = logctl.New(logctl.Config{Output: out}); err != nil {
+	if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Trace, Output: out}); err != nil {
 		t.Fatal(err)
 	}
 	first := start(t, cfg)
@@ -409,7 +409,7 @@ func TestSuccessorThatLeavesTheServerEnding(t *testing.T) {
 	cfg := l.config(0, time.Minute)
 	out := slowEnd{make(chan struct{}), make(chan struct{})}
 	var err error
-	if cfg.Loggers, err = logctl.New(logctl.Config{Output: out}); err != nil {
+	if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Trace, Output: out}); err != nil {
 		t.Fatal(err)
 	}
 	first := start(t, cfg)

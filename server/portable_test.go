@@ -20,7 +20,7 @@ func TestPortableCountersAreReported(t *testing.T) {
 			t.Errorf("words for each processor %t: %q, want %d lines", perProcessor, &out, want)
 		}
 	}
-	logs, err := logctl.New(logctl.Config{Output: io.Discard})
+	logs, err := logctl.New(logctl.Config{Level: logctl.Trace, Output: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

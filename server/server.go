@@ -263,7 +263,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	}
 	if s.loggers == nil {
 		var err error
-		if s.loggers, err = logctl.New(logctl.Config{Level: logctl.Info}); err != nil {
+		if s.loggers, err = logctl.New(logctl.Config{}); err != nil {
 			return nil, err
 		}
 	}

@@ -44,7 +44,7 @@ type running struct {
 
 func quiet(t *testing.T) *logctl.Registry {
 	t.Helper()
-	l, err := logctl.New(logctl.Config{Output: io.Discard})
+	l, err := logctl.New(logctl.Config{Level: logctl.Trace, Output: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestUnknownFieldsOfUpdates(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer
-			if cfg.Loggers, err = logctl.New(logctl.Config{Output: &log}); err != nil {
+			if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Trace, Output: &log}); err != nil {
 				t.Fatal(err)
 			}
 			r := start(t, cfg)

@@ -601,7 +601,7 @@ func TestStatsOfHosts(t *testing.T) {
   - {name: "a:b", alt_stat_name: "shown:so", %[1]s, track_cluster_stats: {per_endpoint_stats: true}}
   - {name: quiet, %[1]s}
 `, hosts))
-	loggers, err := logctl.New(logctl.Config{Path: log})
+	loggers, err := logctl.New(logctl.Config{Level: logctl.Trace, Path: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -637,7 +637,7 @@ func TestDeprecatedOptions(t *testing.T) {
   - {name: b, hosts: [{socket_address: {address: 127.0.0.1, port_value: 7}}], tls_context: {}}
   - {name: c, load_assignment: {cluster_name: c}}
 `)
-		loggers, err := logctl.New(logctl.Config{Path: log})
+		loggers, err := logctl.New(logctl.Config{Level: logctl.Trace, Path: log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server 
 	past.Add(snap)
 	snap.Close()
 	st.Symbols().EnableRecent()
-	loggers, err := logctl.New(logctl.Config{Names: []string{"main"}})
+	loggers, err := logctl.New(logctl.Config{Level: logctl.Trace, Names: []string{"main"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package logctl holds the named loggers of a server. Each has a level that can
 // change while the server runs.
 //
-//	logs, err := logctl.New(logctl.Config{Level: logctl.Info})
+//	logs, err := logctl.New(logctl.Config{})
 //	log := logs.Logger("admin") // an ordinary *slog.Logger; keep it
 //	log.Info("listener bound", "address", addr)
 //	err = logs.SetPaths("admin:debug,main=error")

@@ -8,9 +8,10 @@ import (
 // Level is the lowest severity that a logger writes.
 type Level int8
 
-// The levels, in ascending order. A logger at Off writes nothing.
+// The levels, in ascending order. The zero value is Info. A logger at Off writes
+// nothing.
 const (
-	Trace Level = iota
+	Trace Level = iota - 2
 	Debug
 	Info
 	Warning
@@ -29,7 +30,7 @@ func (l Level) String() string {
 	if l < Trace || l > Off {
 		return "unknown"
 	}
-	return levelNames[l]
+	return levelNames[l-Trace]
 }
 
 // ParseLevel returns the level with the given name. Names are case-sensitive, and
@@ -37,7 +38,7 @@ func (l Level) String() string {
 func ParseLevel(name string) (Level, bool) {
 	for i, n := range levelNames {
 		if n == name {
-			return Level(i), true
+			return Trace + Level(i), true
 		}
 	}
 	return Off, false

@@ -48,10 +48,11 @@ func TestLevelNames(t *testing.T) {
 		t.Errorf("levels %s", got)
 	}
 	for i, name := range Levels() {
-		if l, ok := ParseLevel(name); !ok || l != Level(i) || l.String() != name {
+		l, ok := ParseLevel(name)
+		if !ok || l != Trace+Level(i) || l.String() != name {
 			t.Errorf("ParseLevel(%s) = %v, %v", name, l, ok)
 		}
-		if i < int(Off) && levelOf(Level(i).Slog()) != Level(i) {
+		if l < Off && levelOf(l.Slog()) != l {
 			t.Errorf("%s does not survive slog", name)
 		}
 	}
@@ -60,8 +61,21 @@ func TestLevelNames(t *testing.T) {
 			t.Errorf("ParseLevel(%q) = %v", name, l)
 		}
 	}
-	if Level(-1).String() != "unknown" {
+	if (Trace-1).String() != "unknown" || (Off+1).String() != "unknown" {
 		t.Error("name of a wrong level")
+	}
+}
+
+// TestLoggersStartAtInfo: the zero Config writes what a program wants to see by default.
+func TestLoggersStartAtInfo(t *testing.T) {
+	r, out := mustNew(t, Config{Names: []string{"a"}, Format: "%l %v"})
+	for range 2 {
+		r.Logger("a").Debug("hidden")
+		r.Logger("b").Debug("hidden")
+		r.Logger("a").Info("shown")
+	}
+	if got := out.String(); got != "info shown\ninfo shown\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

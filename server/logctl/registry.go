@@ -24,12 +24,12 @@ var (
 	ErrEmptyName     = errors.New("empty logger name or empty logger level")
 )
 
-// Config configures a [Registry]. The zero value logs at trace level to standard
+// Config configures a [Registry]. The zero value logs at level info to standard
 // error.
 type Config struct {
 	// Names lists the loggers in listing order. Default Names().
 	Names []string
-	// Level is the initial level of every logger.
+	// Level is the initial level of every logger. Default Info.
 	Level Level
 	// Levels overrides the level of single loggers. Unknown names are an error.
 	Levels map[string]Level
