@@ -8,8 +8,8 @@
 //
 // The endpoints read and change [Sources], functions and small interfaces that the
 // program supplies. A program adds its own endpoints with [Server.Handle]: rows of
-// the same table, with the same checks, in the same lists. The server is an
-// [net/http.Handler] too, and [Server.Request] works without a socket.
+// the same table, with the same checks, in the same lists. The server is also a
+// [net/http.Handler], and [Server.Request] works without a socket.
 //
 // # Requests
 //

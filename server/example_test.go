@@ -3,12 +3,18 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 func ExampleServer_Run() {
@@ -46,4 +52,68 @@ func ExampleServer_Admin() {
 	// Output:
 	// jobs.done: 3
 	// true
+}
+
+// A TCP proxy: connections to the listener are forwarded to the hosts of a cluster, and
+// counted by both.
+func ExampleListener() {
+	host, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go func() {
+		c, err := host.Accept()
+		if err == nil {
+			fmt.Fprintln(c, "hello from the host")
+			_ = c.Close()
+		}
+	}()
+
+	backend, err := decode.StaticCluster("backend", host.Addr().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var srv *server.Server
+	forward := func(ctx context.Context, client net.Conn) {
+		cluster := srv.Clusters().Cluster("backend").Acquire()
+		defer cluster.Release()
+		h, err := cluster.Pick(nil)
+		if err != nil {
+			return // counted in upstream_cx_none_healthy
+		}
+		conn, err := cluster.ConnectTunnel(ctx, h, upstream.DefaultPriority, transport.Options{})
+		if err != nil {
+			return // counted in upstream_cx_connect_fail
+		}
+		conn.Tunnel(ctx, client, time.Hour)
+	}
+	srv, err = server.New(server.Config{
+		Clusters:  server.Clusters{Static: []upstream.Parsed{backend}},
+		Listeners: []server.Listener{{Name: "tcp", Address: "127.0.0.1:0", Handle: forward}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- srv.Run(ctx) }()
+	<-srv.Initialized()
+
+	client, err := net.Dial("tcp", srv.Listeners().List()[0].Addresses[0].String())
+	if err == nil {
+		_, _ = io.WriteString(client, "hello\n")
+		answer, _ := io.ReadAll(client)
+		fmt.Printf("%s", answer)
+		_ = client.Close()
+	}
+	fmt.Printf("%s", srv.Admin().Request("GET", "/stats?filter=backend.upstream_cx_total", nil).Body)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// hello from the host
+	// cluster.backend.upstream_cx_total: 1
+	// <nil>
 }
