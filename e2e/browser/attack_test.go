@@ -61,6 +61,7 @@ func state(d *daemon.Daemon) string {
 // TestForeignPages opens the attacks on another site, and on another port of the same
 // host.
 func TestForeignPages(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "5")
 	port := attacker(t, d, base(d))
@@ -90,6 +91,7 @@ func TestForeignPages(t *testing.T) {
 
 // TestRebinding opens the daemon under a foreign name.
 func TestRebinding(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "5")
 	before := state(d)
@@ -126,6 +128,7 @@ func TestRebinding(t *testing.T) {
 // TestNoFrames loads the home page in a frame of another page, which must stay empty,
 // and tries to read answers across origins.
 func TestNoFrames(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	port := attacker(t, d, base(d))
 	p := open(t)

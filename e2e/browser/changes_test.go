@@ -35,6 +35,7 @@ func (p *tab) confirm(change string) {
 // TestRuntimeTasks adds a value, overrides a value of a lower layer and removes the
 // override. A value of a layer below cannot be deleted.
 func TestRuntimeTasks(t *testing.T) {
+	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})
 	p := open(t)
 	p.ready(base(d) + "/ui/runtime")
@@ -75,6 +76,7 @@ func TestRuntimeTasks(t *testing.T) {
 // TestLoggingTasks changes the level of one logger, of two in one request, of all, and
 // restores them.
 func TestLoggingTasks(t *testing.T) {
+	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})
 	levels := func(want string) {
 		t.Helper()
@@ -119,6 +121,7 @@ func TestLoggingTasks(t *testing.T) {
 // server, on every page, and then Escape, or Enter again: nothing may happen, and the
 // focus returns to the button.
 func TestOneKeyIsNotEnough(t *testing.T) {
+	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})
 	d.Post("/runtime_modify?disk.key=11")
 	p := open(t)
@@ -159,6 +162,7 @@ func TestOneKeyIsNotEnough(t *testing.T) {
 // TestReadOnlyPages expects no control that changes something where nothing can be
 // changed, and a refusal of every request.
 func TestReadOnlyPages(t *testing.T) {
+	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, ", mode: read_only")})
 	p := open(t)
 	for _, path := range append([]string{"/", "/ui/runtime?key=disk.key"}, livePages...) {
@@ -193,6 +197,7 @@ func TestReadOnlyPages(t *testing.T) {
 // during composition or once they are off; the theme stays, and is there before the
 // body is.
 func TestShortcutsAndTheme(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.ready(base(d) + "/ui/clusters")

@@ -146,6 +146,7 @@ const axe = `axe.run(document, {resultTypes: ['violations'], runOnly: [%s]}).the
 // forced colors, at all widths and at 400 % zoom; every control has a name and the
 // headings are in order; nothing moves for readers who want less motion.
 func TestEveryPage(t *testing.T) {
+	t.Parallel()
 	script, err := os.ReadFile("../npm/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		need.Missing(t, "axe-core is not installed: "+err.Error())
@@ -286,6 +287,7 @@ func (p *tab) assets(d *daemon.Daemon) {
 
 // TestHeaders compares the header fields of every page with a golden file.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	var out bytes.Buffer
 	groups := map[string][]string{}

@@ -17,6 +17,7 @@ import (
 // TestExplorerTotals expects the explorer to count as many series as /stats lists, on
 // every level, and a mark at a name that has reached its limit.
 func TestExplorerTotals(t *testing.T) {
+	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 statsd:
@@ -52,6 +53,7 @@ statsd:
 // TestPagesOfLittle opens all pages of a server that has nothing but a store: no history,
 // no stream, no clusters, no configuration. They work, and say what is missing.
 func TestPagesOfLittle(t *testing.T) {
+	t.Parallel()
 	s := store.New(store.Options{})
 	s.Root().Counter("little.count").Add(7)
 	s.Root().Histogram("little.ms", store.Milliseconds).Record(12)

@@ -19,6 +19,7 @@ import (
 // sheet and run the scripts, and with them the policy permits all that they do: the page
 // asks for the state of the server, and reads the streams.
 func TestFirefox(t *testing.T) {
+	t.Parallel()
 	program := need.Program(t, "firefox-esr")
 	d := start(t)
 	to, err := url.Parse(base(d))

@@ -29,6 +29,7 @@ const commands = `[...document.querySelectorAll('tr.command')].map((row) => {
 
 // TestHomePageShowsAllEndpoints compares the page with /help.
 func TestHomePageShowsAllEndpoints(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.visit(base(d) + "/")
@@ -71,6 +72,7 @@ func TestHomePageShowsAllEndpoints(t *testing.T) {
 
 // TestLinksWork follows each link and sends each query of the page.
 func TestLinksWork(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.visit(base(d) + "/")
@@ -110,6 +112,7 @@ func hits(t *testing.T, d *daemon.Daemon, n string) {
 // TestMutationsAskFirst: a button asks for confirmation, one key press more changes
 // nothing, and the request is a POST.
 func TestMutationsAskFirst(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "7")
 	p := open(t)
@@ -167,6 +170,7 @@ func TestMutationsAskFirst(t *testing.T) {
 // TestDestructiveMutationsWantAWord: the user must type the word of the command, or
 // the id of the node.
 func TestDestructiveMutationsWantAWord(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	home := func(command string) {
@@ -211,6 +215,7 @@ func TestDestructiveMutationsWantAWord(t *testing.T) {
 
 // TestHomePageWithoutScripts sends a mutation with a page that runs no script.
 func TestHomePageWithoutScripts(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "3")
 	p := open(t)

@@ -29,6 +29,7 @@ func (p *tab) tabTo(selector string) {
 
 // TestKeyboardTasks does what people do on the pages with keys alone.
 func TestKeyboardTasks(t *testing.T) {
+	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})
 	var text strings.Builder
 	for i := range 130 {

@@ -28,6 +28,7 @@ func (p *tab) hide(hidden bool) {
 // page has none, and a page that is shown again has the value without a spike in the
 // rate. The interval is in the address and in the request.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	f := newFaults(t, d)
 	hits(t, d, "1000")

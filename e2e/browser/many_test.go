@@ -87,6 +87,7 @@ func (m many) configuration(bool) []configdump.Section {
 // configuration dump of 50 MiB: only the wanted part is in the page, filters and the
 // search find it, and no secret is in it.
 func TestManyClusters(t *testing.T) {
+	t.Parallel()
 	source := many{private: "canary-of-a-secret"}
 	srv, err := admin.New(admin.Config{Store: store.New(store.Options{}), Sources: admin.Sources{Clusters: source, ConfigDump: configdump.Source(source.configuration)}})
 	if err != nil {
@@ -149,6 +150,7 @@ func TestManyClusters(t *testing.T) {
 // TestSavedDumps opens saved files and compares them, without a request, and a file with
 // the server.
 func TestSavedDumps(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	dir := t.TempDir()
 	dump := d.Get("/config_dump")
@@ -193,6 +195,7 @@ func TestSavedDumps(t *testing.T) {
 // TestCircuitTiles sends the page an event stream with 200 clusters, comments and an
 // interruption.
 func TestCircuitTiles(t *testing.T) {
+	t.Parallel()
 	var list []any
 	for i := range 200 {
 		list = append(list, object{"name": fmt.Sprintf("c%d", i), "type": "STATIC"})
@@ -239,6 +242,7 @@ func TestCircuitTiles(t *testing.T) {
 // TestDaysLeftInAllTimeZones: the words for the end of a certificate do not depend on
 // the time zone of the browser, the shown time does.
 func TestDaysLeftInAllTimeZones(t *testing.T) {
+	t.Parallel()
 	d := crowd(t)
 	p := open(t)
 	var words, times []string

@@ -38,6 +38,7 @@ func (p *tab) ready(url string) {
 // TestStatsMove sends samples while the page is open, and expects the number to move
 // without a reload, to stop while it is paused, and to catch up.
 func TestStatsMove(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "1234")
 	p := open(t)
@@ -69,6 +70,7 @@ func TestStatsMove(t *testing.T) {
 
 // TestLinesGrow sends samples until the line of a counter has grown in the open page.
 func TestLinesGrow(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "1")
 	p := open(t)
@@ -100,6 +102,7 @@ func TestLinesGrow(t *testing.T) {
 // TestFilterWhileTyping types into the filter and expects other rows without a
 // reload, an error for a bad expression, and rows again once it is valid.
 func TestFilterWhileTyping(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.ready(base(d) + "/ui/stats")
@@ -128,6 +131,7 @@ func TestFilterWhileTyping(t *testing.T) {
 // TestChangesWithoutScripts changes a log level and runtime values, and expects the
 // page to come back with the change.
 func TestChangesWithoutScripts(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -158,6 +162,7 @@ func TestChangesWithoutScripts(t *testing.T) {
 // TestDrainNamesItsEffect expects the dialog to name the request with its options and
 // what they do, and to be on the screen of a phone.
 func TestDrainNamesItsEffect(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.size(390, "light")

@@ -46,6 +46,7 @@ func certificate(t *testing.T, names []string) (chain, private string) {
 // in certificates, versions (text readouts), and levels and names of missing loggers.
 // The browser must not run any of them.
 func TestConfigurationIsText(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name string, content any) string {
 		text, err := json.Marshal(content)

@@ -18,6 +18,7 @@ var pages = []string{"/", "/stats?format=html", "/stats?format=html&usedonly&fil
 
 // TestPolicyHolds: no page violates its own policy, and injected scripts do not run.
 func TestPolicyHolds(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	for _, path := range pages {
 		p := open(t)
@@ -89,6 +90,7 @@ func plant(t *testing.T, d *daemon.Daemon) {
 // TestNamesAreText sends hostile names and tags as StatsD lines and opens all pages.
 // No script runs, no request is made, and the page has no unexpected elements.
 func TestNamesAreText(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.visit(base(d) + "/stats?format=html")
@@ -131,6 +133,7 @@ func TestNamesAreText(t *testing.T) {
 
 // TestEventStream reads the circuit event stream in a page, like a dashboard.
 func TestEventStream(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.visit(base(d) + "/")

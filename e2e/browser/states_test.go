@@ -127,6 +127,7 @@ const shown = `[...document.querySelectorAll('#watch, #draining, #state')].map((
 // the bar of every state with a golden file. The values stay, the page recovers by
 // itself or at a press of the button, and moves again.
 func TestStates(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	hits(t, d, "1234")
 	f := newFaults(t, d)

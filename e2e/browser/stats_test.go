@@ -36,6 +36,7 @@ const names = `[...document.querySelectorAll('#stats tbody tr:not(.pinned) .pinb
 // TestZeroPoint sets a zero point and expects exact changes, beyond 2^53, over another
 // order, a reload and a reset of the counters; pins, hidden columns and pausing.
 func TestZeroPoint(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	lines(t, d, "z.a:9007199254740990|c\nz.a:3|c\nz.b:5|c\nz.g:7|g\nz.h:3|ms")
 	d.Wait("z.h", func(s daemon.Stats) bool { return strings.Contains(s["z.h"], "P0") })
@@ -95,6 +96,7 @@ func TestZeroPoint(t *testing.T) {
 // TestOrderIsFrozen sorts by value, both ways, and expects that rows do not move while
 // the focus is among them, but on request.
 func TestOrderIsFrozen(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	lines(t, d, "o.a:3|c\no.b:2|c\no.c:1|c")
 	d.Wait("o.c", func(s daemon.Stats) bool { return s["o.c"] == "1" })
@@ -130,6 +132,7 @@ func TestOrderIsFrozen(t *testing.T) {
 // TestStatsAddress goes through views of the stats page by typing and clicking, and
 // expects the same views from the address, and from the history of the browser.
 func TestStatsAddress(t *testing.T) {
+	t.Parallel()
 	d := start(t)
 	var text strings.Builder
 	for i := range 230 {
