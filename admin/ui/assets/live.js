@@ -7,6 +7,7 @@ const words = {
   pause: 'Pause',
   live: 'Go live',
   now: 'now',
+  none: '–',
   peak: (x) => `peak ${x}`,
   range: (a, b) => `${a} to ${b}`,
 };
@@ -220,8 +221,23 @@ class Live {
   toggle() {
     if (document.hidden || this.paused) {
       this.close();
+      this.away = true;
     } else if (this.source === null) {
+      if (this.away) {
+        this.away = false;
+        this.forget();
+      }
       this.open();
+    }
+  }
+
+  // forget drops rates: after a time without the stream the old ones are wrong.
+  forget() {
+    for (const [name, s] of this.series) {
+      s.rate = undefined;
+      for (const e of this.cells.get(name)?.rate ?? []) {
+        put(e, words.none);
+      }
     }
   }
 
@@ -297,7 +313,7 @@ class Live {
         s.rate = 0;
       }
       if (s.kind !== 'text') {
-        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate, data.interval_ms, s.kind === 'gauge');
+        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate ?? 0, data.interval_ms, s.kind === 'gauge');
       }
     }
     this.paint(data.seq, data.interval_ms);
