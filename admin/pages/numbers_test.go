@@ -97,23 +97,14 @@ func TestLabelsDoNotTouch(t *testing.T) {
 			list[i] = label{text: "P99.9 1,321 ms"[:4+random.IntN(10)], x: random.Float64() * 100 * float64(random.IntN(2)), major: major(quantiles[i])}
 		}
 		placeLabels(list)
-		extent := func(l label) (from, to float64) {
-			width := letter * float64(len(l.text))
-			switch l.anchor {
-			case "start":
-				return l.x, l.x + width
-			case "end":
-				return l.x - width, l.x
-			}
-			return l.x - width/2, l.x + width/2
-		}
 		for i, a := range list {
 			if a.major && a.level < 0 {
 				t.Errorf("no place for the major label %+v", a)
 			}
 			for _, b := range list[:i] {
-				if from, to := extent(a); a.level >= 0 && a.level == b.level {
-					if f, e := extent(b); to > f && from < e {
+				for _, width := range []float64{letter, phone} {
+					from, to := a.extent(width)
+					if f, e := b.extent(width); a.level >= 0 && a.level == b.level && to > f && from < e && (width == letter || a.major && b.major) {
 						t.Errorf("%+v touches %+v", a, b)
 					}
 				}

@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // quantiles are the quantiles of the JSON form of stats.
@@ -32,43 +33,60 @@ type label struct {
 	major  bool
 }
 
-// letter is the estimated width of a character of a label, in percent of the plot of
-// a narrow window.
-const letter = 1.0
+// The estimated width of a character of a label, in percent of the plot: in windows
+// just wide enough for all labels, and on phones, which show only the major ones.
+const (
+	letter = 1.15
+	phone  = 2.6
+)
+
+// extent returns the ends of a label whose characters have the given width.
+func (l *label) extent(letter float64) (from, to float64) {
+	width := letter * float64(utf8.RuneCountInString(l.text))
+	switch l.anchor {
+	case "start":
+		return l.x, l.x + width
+	case "end":
+		return l.x - width, l.x
+	}
+	return l.x - width/2, l.x + width/2
+}
 
 // placeLabels gives each label a row where it does not touch another one; major ones
 // choose first.
 func placeLabels(list []label) {
-	type extent struct{ from, to float64 }
-	taken := make([][]extent, 3)
-	place := func(l *label) {
-		width := letter*float64(len(l.text)) + 1
-		e := extent{l.x - width/2, l.x + width/2}
+	var placed []*label
+	place := func(l *label, letter float64) {
 		l.anchor = "middle"
+		from, to := l.extent(letter)
 		switch {
-		case e.from < 0:
-			e, l.anchor = extent{l.x, l.x + width}, "start"
-		case e.to > 100:
-			e, l.anchor = extent{l.x - width, l.x}, "end"
+		case from < 0:
+			l.anchor = "start"
+		case to > 100:
+			l.anchor = "end"
 		}
-		for level := range taken {
+		from, to = l.extent(letter)
+		for l.level = range 3 {
 			free := true
-			for _, t := range taken[level] {
-				free = free && (e.to < t.from || e.from > t.to)
+			for _, p := range placed {
+				left, right := p.extent(letter)
+				free = free && (p.level != l.level || to+1 < left || from > right+1)
 			}
 			if free {
-				taken[level] = append(taken[level], e)
-				l.level = level
+				placed = append(placed, l)
 				return
 			}
 		}
 		l.level = -1
 	}
-	for _, first := range [...]bool{true, false} {
-		for i := range list {
-			if list[i].major == first {
-				place(&list[i])
-			}
+	for i := range list {
+		if list[i].major {
+			place(&list[i], phone)
+		}
+	}
+	for i := range list {
+		if !list[i].major {
+			place(&list[i], letter)
 		}
 	}
 }
