@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +33,7 @@ func TestClientsAreCounted(t *testing.T) {
 			map[string]int{"rq_completed": 1, "rq_2xx": 1, "cx_destroy_local": 1, "cx_idle_timeout": 1}},
 		{"says nothing", Route{ReadTimeout: soon}, nil, "", true, "", map[string]int{"cx_destroy_local": 1, "cx_idle_timeout": 1}},
 		{"half a header", Route{ReadTimeout: soon}, nil, request[:20], true, "HTTP/1.1 400 Bad Request", map[string]int{"cx_destroy_local": 1, "rq_timeout": 1}},
-		{"half a body", Route{ReadTimeout: soon, IdleTimeout: soon}, nil, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nfour", true, "HTTP/1.1 408 Request Timeout",
+		{"half a body", Route{ReadTimeout: soon}, nil, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nfour", true, "HTTP/1.1 408 Request Timeout",
 			map[string]int{"rq_completed": 1, "rq_4xx": 1, "cx_destroy_local": 1, "rq_timeout": 1}},
 		{"leaves before the answer", Route{}, func(_ http.ResponseWriter, gone <-chan struct{}) { <-gone }, request, false, "",
 			map[string]int{"rq_completed": 1, "rq_4xx": 1, "cx_destroy_remote": 1, "cx_destroy_active_rq": 1, "cx_destroy_remote_active_rq": 1, "rq_rx_reset": 1}},
@@ -76,7 +78,10 @@ func TestClientsAreCounted(t *testing.T) {
 				eventually(t, "the request is with the host", func() bool { return b.requests.Load() == 1 })
 			}
 			if tt.stays {
-				_, _ = io.Copy(io.Discard, c)
+				_ = c.SetReadDeadline(time.Now().Add(clientTimeout / 2)) // sooner than the idle timeout
+				if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error("the connection stays open")
+				}
 			}
 			_ = c.Close()
 			want := map[string]int{"cx_total": 1, "cx_active": 0, "cx_destroy": 1, "cx_rx_bytes_total": len(tt.sends)}

@@ -89,6 +89,7 @@ func handleError(w http.ResponseWriter, req *http.Request, err error) {
 	a := w.(*answer)
 	a.failed = true
 	if a.conn.timedOut.Load() {
+		w.Header().Set("Connection", "close") // the rest of the request may still arrive
 		err = &httptransport.Error{Status: http.StatusRequestTimeout, Err: err}
 	}
 	httptransport.HandleError(w, req, err)
