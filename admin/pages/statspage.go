@@ -185,7 +185,7 @@ func (v *view) followed(q *statsView, rows, pins []statRow, kind string) bool {
 	}
 	switch {
 	case ids.Len() == 0:
-		return v.permits(streamPath)
+		return v.noStream()
 	case ids.Len() <= maxFollowed:
 		return v.stream("ids", ids.String()[1:])
 	case q.engine != q.standard:

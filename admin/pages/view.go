@@ -107,6 +107,15 @@ func (v *view) stream(pairs ...string) bool {
 	return true
 }
 
+// noStream is stream for a view that has no stats yet: the script looks for the first.
+func (v *view) noStream() bool {
+	if v.permits(streamPath) {
+		v.moves = true
+		v.Put(h("<div hidden data-stream-filter=''></div>"))
+	}
+	return v.moves
+}
+
 // streamPath is the endpoint that streams changes of stats.
 const streamPath = "/stats/stream"
 

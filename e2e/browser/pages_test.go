@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -100,7 +101,8 @@ func TestLinesGrow(t *testing.T) {
 }
 
 // TestFilterWhileTyping types into the filter and expects other rows without a
-// reload, an error for a bad expression, and rows again once it is valid.
+// reload. A wrong expression is marked where it is wrong and leaves the rows; a valid one
+// brings rows again.
 func TestFilterWhileTyping(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -111,11 +113,22 @@ func TestFilterWhileTyping(t *testing.T) {
 	p.until("document.activeElement.name === 'filter'")
 	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''"))
 	p.key("^server.live$")
-	p.until("document.querySelectorAll('#stats tbody tr').length === 1 && window.same")
-	p.key("(")
-	p.until("document.querySelector('#filter-error')?.textContent.includes('Invalid re2 regex')")
-	p.key(kb.Backspace)
-	p.until("document.querySelectorAll('#stats tbody tr').length === 1")
+	p.until(names + " === 'server.live' && window.same")
+	for _, wrong := range []struct {
+		typed, why string
+		at         int // character
+	}{{"(", "Invalid re2 regex", 13}, {"[z-a]", "Invalid re2 regex", 14}, {"|é*+", "Invalid re2 regex", 15}} {
+		p.key(wrong.typed)
+		p.until("document.querySelector('#filter-error')?.textContent.includes(" + quoted(wrong.why) + ") && document.querySelector('.caret')?.textContent.startsWith(document.activeElement.value + '\\n')")
+		if got, want := eval[string](p, "document.querySelector('.caret').textContent"), "^server.live$"+wrong.typed+"\n"+strings.Repeat(" ", wrong.at)+"^"; got != want {
+			t.Errorf("the mark is %q, want %q", got, want)
+		}
+		if got := eval[string](p, names+" + document.activeElement.getAttribute('aria-invalid') + document.querySelector('#filter-error').role"); got != "server.livetruealert" {
+			t.Errorf("with a wrong filter the page has %q", got)
+		}
+		p.key(strings.Repeat(kb.Backspace, utf8.RuneCountInString(wrong.typed)))
+		p.until("!document.querySelector('#filter-error') && !document.querySelector('[aria-busy], [aria-invalid]') && " + names + " === 'server.live'")
+	}
 	if got := eval[string](p, "location.search"); !strings.Contains(got, "filter=%5Eserver.live%24") {
 		t.Errorf("the address has %q", got)
 	}
@@ -126,6 +139,67 @@ func TestFilterWhileTyping(t *testing.T) {
 	p.until("document.querySelector('dialog#help')?.open")
 	p.key(kb.Escape)
 	p.until("!document.querySelector('dialog')")
+}
+
+// TestFilterEngines switches to ECMAScript for a look ahead. An expression that
+// takes too long says so, and the rows stay.
+func TestFilterEngines(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	lines(t, d, "look.ahead:1|c\nlook.back:1|c\n%s!:1|c", strings.Repeat("a", 60))
+	d.Wait("look.back", func(s daemon.Stats) bool { return s["look.back"] == "1" })
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?filter=^look")
+	set := func(filter string) {
+		t.Helper()
+		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const f = document.querySelector('input[name="filter"]'); f.value = %q; f.dispatchEvent(new Event('input', {bubbles: true})); }`, filter)))
+	}
+	set("^look[.](?!back)")
+	p.until("document.querySelector('#filter-error') && " + names + " === 'look.ahead look.back'")
+	p.press(`label:has(> input[name="re"][value="ecma"])`)
+	p.until(names + " === 'look.ahead' && location.search.includes('re=ecma') && !document.querySelector('#filter-error')")
+	set("^(a+)+$")
+	p.until("document.querySelector('#filter-error')?.textContent.includes('Too expensive')")
+	if got := eval[string](p, names); got != "look.ahead" {
+		t.Errorf("with a filter that takes too long the rows are %s", got)
+	}
+	set("^a+!$")
+	p.until("!document.querySelector('#filter-error') && " + names + ".startsWith('aaa')")
+	p.press(`label:has(> input[name="re"][value=""])`)
+	p.until("!location.search.includes('re=') && " + names + ".startsWith('aaa')")
+	p.do(chromedp.Navigate("about:blank"))
+	for _, c := range p.complaints() {
+		if !strings.Contains(c, "status 400") {
+			t.Errorf("the page complained of %s", c)
+		}
+	}
+}
+
+// TestStatsWithoutScripts filters and turns pages with a browser that runs no scripts.
+func TestStatsWithoutScripts(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	var text strings.Builder
+	for i := range 130 {
+		fmt.Fprintf(&text, "many.%03d:%d|c\n", i, i)
+	}
+	lines(t, d, "%s", text.String())
+	d.Wait("many.129", func(s daemon.Stats) bool { return s["many.129"] == "129" })
+	p := open(t)
+	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	p.must("switching scripts off", err)
+	p.visit(base(d) + "/ui/stats")
+	p.do(chromedp.SendKeys(`input[name="filter"]`, "^many"+kb.Enter))
+	for _, step := range []struct{ link, first, pager string }{{"", "many.000", "1 to 100 of 130"}, {`a[rel="next"]`, "many.100", "101 to 130 of 130"}, {`[data-k="sort-value"]`, "many.129", "1 to 100 of 130"}} {
+		if step.link != "" {
+			p.press(step.link)
+		}
+		p.until(names + ".startsWith(" + quoted(step.first) + ") && document.querySelector('.pager').textContent.includes(" + quoted(step.pager) + ")")
+	}
+	if eval[bool](p, "document.documentElement.dataset.ready !== undefined || document.querySelector('#pause').checkVisibility()") {
+		t.Error("scripts ran, or the page shows what needs them")
+	}
+	p.clean(d.Admin)
 }
 
 // TestChangesWithoutScripts changes a log level and runtime values, and expects the

@@ -33,6 +33,10 @@ func cell(what, name string) string {
 // names are the names in the table of stats, as shown.
 const names = `[...document.querySelectorAll('#stats tbody tr:not(.pinned) .pinbox a:not(.pin)')].map((a) => a.textContent).join(' ')`
 
+// view is what the stats page shows, without values.
+const view = `[...document.querySelector('#controls').elements].filter((e) => e.name && e.type !== 'hidden').map((e) => e.name + e.value + e.checked) + document.querySelector('.pager span')?.textContent + [...document.querySelectorAll('#stats thead th')].map((e) => e.textContent + e.ariaSort) +
+	document.querySelector('tr.sel .pin')?.dataset.k + [...document.querySelectorAll('#stats .pin')].map((e) => e.dataset.k) + document.querySelector('#pause').textContent + location.search`
+
 // TestZeroPoint sets a zero point and expects exact changes, beyond 2^53, over another
 // order, a reload and a reset of the counters; pins, hidden columns and pausing.
 func TestZeroPoint(t *testing.T) {
@@ -122,11 +126,22 @@ func TestOrderIsFrozen(t *testing.T) {
 	lines(t, d, "o.b:50|c")
 	p.until(names + ` === 'o.b o.c o.a' && document.querySelector('#stats tbody tr').kept`)
 	lines(t, d, "o.d:1|c\no.e:1|c")
+	empty := open(t)
+	empty.ready(base(d) + "/ui/stats?filter=^late[.]")
 	p.until("document.querySelector('#fresh p').textContent === '2 new matches'")
 	p.press("#fresh button")
 	p.until(names + " === 'o.b o.c o.a o.d o.e' && window.same")
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
+	// A view without stats finds the first ones, and then they move.
+	lines(t, d, "late.a:1|c\nlate.b:2|c")
+	empty.until("document.querySelector('#fresh p').textContent === '2 new matches'")
+	empty.press("#fresh button")
+	empty.until(names + " === 'late.a late.b'")
+	lines(t, d, "late.a:1|c")
+	empty.until(cell("stat", "late.a") + ".textContent === '2'")
+	for _, tab := range []*tab{p, empty} {
+		tab.do(chromedp.Navigate("about:blank"))
+		tab.clean(d.Admin)
+	}
 }
 
 // TestStatsAddress goes through views of the stats page by typing and clicking, and
@@ -144,8 +159,6 @@ func TestStatsAddress(t *testing.T) {
 	p.ready(base(d) + "/ui/stats")
 	p.until("document.documentElement.dataset.order")
 	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
-	const view = `[...document.querySelector('#controls').elements].filter((e) => e.name && e.type !== 'hidden').map((e) => e.name + e.value + e.checked) + document.querySelector('.pager span').textContent + [...document.querySelectorAll('#stats thead th')].map((e) => e.textContent + e.ariaSort) +
-		document.querySelector('tr.sel .pin')?.dataset.k + [...document.querySelectorAll('#stats .pin')].map((e) => e.dataset.k) + document.querySelector('#pause').textContent + location.search`
 	var views []string
 	note := func(condition string) {
 		t.Helper()

@@ -153,7 +153,8 @@ function prepare(form) {
     for (const e of form.elements) {
       const initial = !posts && e.localName === 'select' ? e.options[0].value : '';
       const data = 'keep' in form.dataset; // an empty value means something
-      if (e.name && !data && (e.value === '' || e.value === initial)) {
+      const other = e.type === 'radio' && !e.checked; // another choice of the name counts
+      if (e.name && !data && !other && (e.value === '' || e.value === initial)) {
         event.formData.delete(e.name);
       }
     }

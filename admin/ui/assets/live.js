@@ -251,7 +251,7 @@ class Live {
     // What changed while nothing was read is not sent again, so begin with all values.
     this.names.clear();
     const from = document.querySelector('[data-stream-filter]');
-    if (!from) {
+    if (!from?.dataset.streamFilter) {
       return;
     }
     const every = parameter('every');
