@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/sse"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -66,43 +67,21 @@ type Writer interface {
 // returns errors of w.
 func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
 	c.event.w = w
-	err := c.serve(w, closing)
+	err := sse.Stream{
+		Heartbeat: c.stream.cfg.Heartbeat,
+		Closed:    c.stream.closed,
+		Beat:      func() error { return c.event.heartbeat(c.id()) },
+		Next: func() (sent bool, more <-chan struct{}, err error) {
+			if c.req.Began != nil {
+				defer c.req.Began()
+			}
+			return c.turn()
+		},
+	}.Serve(w, closing)
 	if errors.Is(err, render.ErrTooExpensive) {
 		return c.event.fail(c.id(), c.sent, "filter too expensive")
 	}
 	return err
-}
-
-func (c *Client) serve(w Writer, closing <-chan struct{}) error {
-	if err := w.Flush(); err != nil { // sends the response header
-		return err
-	}
-	beat := time.NewTimer(c.stream.cfg.Heartbeat)
-	defer beat.Stop()
-	for !closed(closing) && !closed(c.stream.closed) {
-		wrote, next, err := c.turn()
-		if c.req.Began != nil {
-			c.req.Began()
-		}
-		if err != nil {
-			return err
-		}
-		if wrote {
-			beat.Reset(c.stream.cfg.Heartbeat)
-			continue // there can be more by now
-		}
-		select {
-		case <-next:
-		case <-beat.C:
-			if err := c.event.heartbeat(c.id()); err != nil {
-				return err
-			}
-			beat.Reset(c.stream.cfg.Heartbeat)
-		case <-closing:
-		case <-c.stream.closed:
-		}
-	}
-	return nil
 }
 
 func (c *Client) id() eventID { return eventID{c.stream.cfg.Epoch, c.at} }
@@ -279,13 +258,4 @@ func (c *Client) marks(ref uint64) *marks {
 		}
 	}
 	return c.page
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

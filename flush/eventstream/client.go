@@ -1,10 +1,12 @@
 package eventstream
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"sync"
-	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/sse"
 )
 
 // Client is one listener of a [Stream].
@@ -69,45 +71,25 @@ func (c *Client) sent() {
 // Serve sends events to w until closing or the stream is closed or the client
 // was dropped for being too slow, and then returns nil. It returns errors of w.
 func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
-	if err := w.Flush(); err != nil { // sends the response header
-		return err
-	}
-	beat := time.NewTimer(c.stream.cfg.Heartbeat)
-	defer beat.Stop()
-	for !closed(closing) && !closed(c.stream.closed) {
-		payload, dropped := c.first()
-		switch {
-		case dropped:
-			return send(w, []byte(farewell))
-		case payload != nil:
+	return sse.Stream{
+		Heartbeat: c.stream.cfg.Heartbeat,
+		Closed:    c.stream.closed,
+		Beat:      func() error { return send(w, []byte(ping)) },
+		Next: func() (sent bool, more <-chan struct{}, err error) {
+			payload, dropped := c.first()
+			switch {
+			case dropped:
+				return false, nil, cmp.Or(send(w, []byte(farewell)), io.EOF)
+			case payload == nil:
+				return false, c.more, nil
+			}
 			if err := send(w, payload); err != nil {
-				return err
+				return false, nil, err
 			}
 			c.sent()
-			beat.Reset(c.stream.cfg.Heartbeat)
-			continue
-		}
-		select {
-		case <-c.more:
-		case <-beat.C:
-			if err := send(w, []byte(ping)); err != nil {
-				return err
-			}
-			beat.Reset(c.stream.cfg.Heartbeat)
-		case <-closing:
-		case <-c.stream.closed:
-		}
-	}
-	return nil
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+			return true, nil, nil
+		},
+	}.Serve(w, closing)
 }
 
 func send(w Writer, b []byte) error {
