@@ -178,9 +178,10 @@ func classRunes(re *syntax.Regexp) int {
 // whose compile time grows with its cube.
 const maxNested = 100
 
-// nested returns the nesting depth of the groups of a valid pattern.
-func nested(pattern string) int {
-	deepest, depth, class := 0, 0, false
+// groups returns the nesting depth of the groups of a pattern, and the positions of the
+// parentheses that are not closed.
+func groups(pattern string) (deepest int, open []int) {
+	class := false
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case c == '\\':
@@ -190,17 +191,17 @@ func nested(pattern string) int {
 		case c == '[':
 			class = true
 		case c == '(':
-			depth++
-			deepest = max(deepest, depth)
-		case c == ')':
-			depth--
+			open = append(open, i)
+			deepest = max(deepest, len(open))
+		case c == ')' && len(open) > 0:
+			open = open[:len(open)-1]
 		}
 	}
-	return deepest
+	return deepest, open
 }
 
 func (f *Filter) compileECMAScript(pattern string) error {
-	if n := nested(pattern); n > maxNested {
+	if n, _ := groups(pattern); n > maxNested {
 		return fmt.Errorf("%w: groups nested %d deep, %d are allowed", ErrTooComplex, n, maxNested)
 	}
 	f.size = filterBytes + backtrackBytes*len(pattern)

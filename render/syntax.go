@@ -31,7 +31,10 @@ func (e *SyntaxError) At() int {
 	}
 	switch re2.Code {
 	case syntax.ErrMissingParen:
-		return lastOpen(e.pattern)
+		if _, open := groups(e.pattern); len(open) > 0 {
+			return open[len(open)-1]
+		}
+		return -1
 	case syntax.ErrMissingBracket, syntax.ErrTrailingBackslash:
 		return max(0, len(e.pattern)-max(1, len(re2.Expr)))
 	}
@@ -45,31 +48,6 @@ func re2Error(pattern string, err error) error {
 		return &SyntaxError{Why: err.Error(), err: err}
 	}
 	return &SyntaxError{Why: string(e.Code), pattern: pattern, err: err}
-}
-
-// lastOpen returns the position of the last parenthesis that is not closed, -1 if there
-// is none.
-func lastOpen(pattern string) int {
-	var open []int
-	class := false
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			open = append(open, i)
-		case c == ')' && len(open) > 0:
-			open = open[:len(open)-1]
-		}
-	}
-	if len(open) == 0 {
-		return -1
-	}
-	return open[len(open)-1]
 }
 
 // firstError returns the position of what the error is about: the end of the shortest

@@ -87,9 +87,6 @@ func (w *Walk) Next() bool {
 // Stat returns a cursor at the current stat. It is valid until the next step.
 func (w *Walk) Stat() *store.Cursor { return &w.streams[w.at].c }
 
-// Name returns the full name of the current stat. It is valid until the next step.
-func (w *Walk) Name() []byte { return w.streams[w.at].name }
-
 // Rest ends the walk and returns how many stats it had not visited yet. It is faster
 // than visiting them.
 func (w *Walk) Rest() int {

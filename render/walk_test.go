@@ -29,10 +29,7 @@ func names(w *Walk, steps int) (out []string, rest int) {
 		if !w.Next() {
 			break
 		}
-		if n := w.Stat().Name(); n != string(w.Name()) {
-			out = append(out, "differs from "+n)
-		}
-		out = append(out, string(w.Name()))
+		out = append(out, w.Stat().Name())
 	}
 	return out, w.Rest()
 }

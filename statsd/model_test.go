@@ -158,7 +158,8 @@ func (m *model) compare(t *testing.T, r *rig) {
 	r.store.Flush(store.FlushOptions{}).Close()
 	seen := map[unsafe.Pointer]bool{}
 	for id, s := range m.series {
-		f := r.registry.resolve([]byte(s.name), s.tags, s.typ)
+		w := r.registry.want(r.registry.rules.Load(), []byte(s.name), s.tags, s.typ, true)
+		f := r.registry.resolve(&w)
 		if f.cell == nil || seen[f.cell.stat] {
 			t.Fatalf("%q has no cell of its own", id)
 		}

@@ -213,15 +213,8 @@ func (r *registry) gaugeBacked(name []byte) bool {
 	return r.cfg.GaugeBacked != nil && r.cfg.GaugeBacked(string(name))
 }
 
-// resolve returns the series of a sample and creates it if it is new. It does
-// not keep the arguments.
-func (r *registry) resolve(name []byte, lineTags []line.Tag, typ line.Type) found {
-	w := r.want(r.rules.Load(), name, lineTags, typ, true)
-	return r.resolveWanted(&w)
-}
-
-// resolveWanted is resolve for a series that want returned.
-func (r *registry) resolveWanted(w *wanted) (f found) {
+// resolve returns a series that want returned, and creates it if it is new.
+func (r *registry) resolve(w *wanted) (f found) {
 	switch {
 	case w.dropped:
 		return found{number: noCell, rule: w.rule, drops: true}
@@ -563,7 +556,7 @@ func (r *registry) grow(series *int32, by int32, lim limit, most int) {
 
 // expose notes the series that the exposition shows of cell x. If another cell has
 // the same, taken is true and other is its family. A series without labels is the
-// only one of its family; others are found by a hash.
+// alone in its family; others are found by a hash.
 func (r *registry) expose(w *wanted, x uint32) (other uint32, taken bool) {
 	c := r.cells.at(x)
 	if len(w.labels) == 0 {

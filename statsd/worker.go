@@ -386,7 +386,7 @@ func (w *worker) metric(from *source) line.Reason {
 }
 
 // checkKnown scales the samples of w.line by the rules of its targets, and
-// checks those of gauges.
+// checks gauges.
 func (w *worker) checkKnown() line.Reason {
 	if w.rules != nil {
 		for i, t := range w.targets {
@@ -399,7 +399,7 @@ func (w *worker) checkKnown() line.Reason {
 }
 
 // conflict returns the reason to reject w.line, whose only sample is cached as in
-// conflict with the kind of its name: what is wrong with its value comes first.
+// conflict with the kind of its name: an error of its value comes first.
 func (w *worker) conflict(t target) line.Reason {
 	li := &w.line
 	if w.server.cfg.GaugeBacked != nil {
@@ -579,7 +579,7 @@ func (w *worker) rememberSpelling(key, normal *lineKey) {
 
 // resolve returns the series of a sample.
 func (w *worker) resolve(wanted *wanted, from *source) found {
-	f := w.registry.resolveWanted(wanted)
+	f := w.registry.resolve(wanted)
 	if f.made {
 		w.registry.noteNew(wanted, from.String())
 	}
