@@ -89,7 +89,7 @@ func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 	return !strings.Contains(name, ".") || hasSuffix(name, privateSuffixes[:])
 }
 
-// hasSuffix reports whether name ends in one of the suffixes and is longer than it.
+// hasSuffix reports whether name ends in a suffix and is longer than it.
 func hasSuffix(name string, suffixes []string) bool {
 	for _, suffix := range suffixes {
 		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {

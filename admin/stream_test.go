@@ -316,8 +316,8 @@ func TestStalledReaderIsDropped(t *testing.T) {
 	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
 }
 
-// TestCPUBoundResponsesAreSerialized sends large responses to several clients, one of which
-// does not read. They are rendered one at a time, and all others complete.
+// TestCPUBoundResponsesAreSerialized sends large responses to several clients; one
+// client does not read. They are rendered one at a time, and all others complete.
 func TestCPUBoundResponsesAreSerialized(t *testing.T) {
 	s := start(t, Config{Limits: Limits{StreamStall: time.Minute, HeavyRunning: 8}})
 	s.slots = newSlots(2)

@@ -214,7 +214,7 @@ func TestPlainHTTPGetsALine(t *testing.T) {
 }
 
 // TestTLSAnswersAreTheSame requests responses of all sizes, whole and in chunks, and
-// one that is cut.
+// a cut one.
 func TestTLSAnswersAreTheSame(t *testing.T) {
 	ca := newAuthority(t)
 	s := start(t, Config{TLS: ca.settings(tls.NoClientCert), Store: fixture()})

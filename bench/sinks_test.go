@@ -165,7 +165,7 @@ func held(b *testing.B, n int) {
 // forgetfulEnv turns the test binary into the other process of [forgetful].
 const forgetfulEnv = "BENCH_FORGETFUL_RECEIVER"
 
-// receive reads what it is sent and forgets it, until its input ends. It prints its
+// receive reads and discards its input, until its input ends. It prints its
 // addresses.
 func receive() error {
 	packets, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -213,7 +213,7 @@ func forget(r io.Reader) {
 	}
 }
 
-// forgetful starts a process that reads what it is sent and forgets it, and returns its
+// forgetful starts a process that reads and discards its input, and returns its
 // addresses by network.
 func forgetful(b *testing.B) map[string]string {
 	cmd := exec.Command(os.Args[0])

@@ -12,7 +12,7 @@ import (
 
 // TestAmplification reads the configuration files that cost most for their size.
 // Allocations bound the processor time too, since all work on a text is done on
-// what it is read into.
+// its tree.
 func TestAmplification(t *testing.T) {
 	list := func(n int, item func(i int) string) string {
 		var b strings.Builder

@@ -102,7 +102,7 @@ func passed(match func(string) bool) (out []string) {
 }
 
 // sameMessages compares clusters and secrets by their messages, and matchers and
-// tokens by what they accept.
+// tokens by the credentials they accept.
 func sameMessages() cmp.Option {
 	return cmp.Options{
 		cmp.Comparer(func(a, b match.Matcher) bool {

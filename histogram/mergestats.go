@@ -43,7 +43,7 @@ func MergeStats(a, b *Stats) *Stats {
 	return s
 }
 
-// SubtractStats returns the values of a without those of b, an earlier summary of
+// SubtractStats returns the values of a without the values of b, an earlier summary of
 // the same histogram. Counts and sum are exact; minimum and maximum are those of a
 // where they can be, and otherwise the low end of their bin. b may be nil. It panics
 // if the layouts differ.

@@ -135,8 +135,8 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 	return n, c.Err()
 }
 
-// name appends the name of the stat under c. A received stat that follows one of
-// the program under the same name is marked.
+// name appends the name of the stat under c. A received stat that follows
+// the program's stat of the same name is marked.
 func (t *textLines) name(c *store.Cursor) {
 	at := len(t.out.buf)
 	t.out.buf = c.AppendName(t.out.buf)

@@ -202,8 +202,8 @@ func parentEnded(err error) bool {
 	return errors.Is(err, hotrestart.ErrEnded) || errors.Is(err, hotrestart.ErrDied)
 }
 
-// distribute gives each listener its inherited sockets, and closes those of listeners
-// that are no longer configured. Their paths stay until the predecessor has ended.
+// distribute gives each listener its inherited sockets, and closes the sockets of
+// listeners that are no longer configured. Their paths stay until the predecessor has ended.
 func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 	var lines []statsd.ListenerSockets
 	h.ports = make(map[string]*os.File)

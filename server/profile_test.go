@@ -64,8 +64,8 @@ func TestProfilesCanBeRead(t *testing.T) {
 	isProfile(t, dump, "inuse_space")
 }
 
-// TestConcurrentEnable checks that exactly one of many concurrent starts of a
-// profiler succeeds.
+// TestConcurrentEnable checks that of many concurrent starts of a profiler
+// exactly one succeeds.
 func TestConcurrentEnable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.prof")
 	s := start(t, server.Config{Admin: anyPort(), ProfilePath: path})

@@ -187,7 +187,7 @@ func open(t *testing.T) [3]int {
 	return [3]int{len(fds), runtime.NumGoroutine(), timers()}
 }
 
-// recordTimers lets timers see those that are made until the test ends.
+// recordTimers lets timers see all timers that are made until the test ends.
 func recordTimers(t *testing.T) {
 	rate := runtime.MemProfileRate
 	runtime.MemProfileRate = 1
@@ -195,7 +195,7 @@ func recordTimers(t *testing.T) {
 }
 
 // timers counts the timers and tickers in memory according to the heap profile. The
-// runtime keeps those that can still fire a function, and the program those that it
+// runtime keeps timers that can still fire a function, and the program the timers it
 // refers to.
 func timers() (n int) {
 	for range 3 { // the profile is that of an earlier collection

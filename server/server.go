@@ -59,7 +59,7 @@ type Config struct {
 	// errors about its contents, or "" if unknown. Optional.
 	FilePosition func(path string) string
 	// AdminTokens is a file of tokens in the format of [admin.ParseTokens], accepted
-	// in addition to those of Admin.Auth. It is reloaded by Reload and when it
+	// in addition to Admin.Auth. It is reloaded by Reload and when it
 	// changes. Optional.
 	AdminTokens string
 	// IgnoreGlobalLimit exempts the admin port from the runtime value

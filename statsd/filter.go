@@ -66,7 +66,7 @@ func (f *valueFilter) limit(tgs []tags.Tag, learn bool) (replaced bool) {
 	return replaced
 }
 
-// holds reports whether a value is among the first ones of rule i.
+// holds reports whether a value is among the first values of rule i.
 func (f *valueFilter) holds(i int, value string, learn bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

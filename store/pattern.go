@@ -43,7 +43,7 @@ type patterns struct {
 }
 
 // Pattern returns the pattern of the stat. Stats of a kind with the same family and names
-// of tags have the same one, so what it means to an output format can be kept while the
+// of tags share it, so an output format can keep what it derives from a pattern while the
 // cursor walks. It is nil if there is none yet, or if the stat has no family, is not
 // plain, see [Cursor.Plain], or has many tags or one whose value is empty or only a part
 // of a segment of the name.

@@ -340,7 +340,7 @@ func (run *runSums) weigh(by By, n int, since int64) float64 {
 }
 
 // heavyRuns returns about n runs of s: each group of neighbors with more than a part
-// in n of the whole weight has a position in one of them.
+// in n of the whole weight has a position in a run.
 func (r *ranking) heavyRuns(s span, n int, by By, since int64) (out []span) {
 	each := func(yield func(span, float64)) {
 		start := s.from

@@ -83,7 +83,7 @@ func (r *Reader) read(dst, p []byte) []byte {
 	return dst
 }
 
-// Prefetch hints that the next n names, at most 32, are those that enc returns. The
+// Prefetch hints that the next n names, at most 32, will be the results of enc. The
 // texts of their last segments are then read in parallel, which pays if they are
 // different and scattered in memory. It has no effect unless a part of the names since
 // the last call was so.

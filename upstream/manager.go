@@ -62,8 +62,8 @@ type Config struct {
 	// Added is called for each cluster that is accepted, new versions included,
 	// before it serves. It can be called concurrently; nil is not called.
 	Added func(Parsed)
-	// Transport makes connections. If nil, the manager makes one that neither reports
-	// nor reloads its certificates.
+	// Transport makes connections. If nil, the manager uses a factory that neither
+	// reports nor reloads its certificates.
 	Transport *transport.Factory
 	// Dial replaces Transport for health checks if it is not nil.
 	Dial func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error)

@@ -11,7 +11,7 @@ import (
 )
 
 // Stats are the statistics of a cluster, named "cluster.<name>.…". The cluster updates
-// those of discovery, membership and balancing; a proxy updates the others, preferably
+// discovery, membership and balancing; a proxy updates the others, preferably
 // by [Cluster.RequestStarted] and related methods.
 type Stats struct {
 	// Discovery and membership.

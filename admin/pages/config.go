@@ -55,7 +55,7 @@ func showConfig(v *view) error {
 	return nil
 }
 
-// saved appends the viewer of saved files, which is a script: what is opened stays in
+// saved appends the viewer of saved files, which is a script: opened files stay in
 // the browser.
 func (v *view) saved() {
 	v.scripts = append(v.scripts, "config.js")
@@ -126,7 +126,7 @@ func list(l *dump.List, wanted string) resource {
 	return r
 }
 
-// dump appends the tree of what is chosen: a resource, all of a field, or the settings
+// dump appends the chosen tree: a resource, all of a field, or the settings
 // of a section.
 func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
 	section := v.query.Value("section")

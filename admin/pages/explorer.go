@@ -211,7 +211,7 @@ func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 	g.end()
 }
 
-// groupName appends the name of a group, a link to what is in it.
+// groupName appends the name of a group, a link to its members.
 func (v *view) groupName(q store.Explore, got *admin.Explored, x *store.Group) {
 	switch {
 	case q.Tag != "":

@@ -387,7 +387,7 @@ func TestReadOnly(t *testing.T) {
 }
 
 // checkBalance checks that each element that needs an end has one, in order. A parser
-// would add what is missing.
+// would add a missing one.
 func checkBalance(t *testing.T, body []byte) {
 	t.Helper()
 	needed := map[string]bool{}

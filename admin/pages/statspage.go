@@ -253,7 +253,7 @@ func (v *view) radio(name, value, label string, chosen bool) {
 	v.Put(h(">"), label, h("</label>"))
 }
 
-// filterProblem says what is wrong with a filter, and where.
+// filterProblem describes the error in a filter, and its position.
 func (v *view) filterProblem(pattern string, err error) {
 	v.Put(h("<div id='filter-error' role='alert'>"))
 	defer v.Put(h("</div>"))

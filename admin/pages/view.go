@@ -213,7 +213,7 @@ func (v *view) panel(id, title string, actions, body func()) {
 }
 
 // actions appends the links that every table has: its values as TSV, and the requests
-// that return what is shown, and the data behind it.
+// that return the shown values and the data behind them.
 func (v *view) actions(table, request string) {
 	v.Put(h("<a class='btn' data-copy='tsv' data-k='tsv' href='"), v.here("tsv", table), h("'>TSV</a>"))
 	v.startRequest()

@@ -313,8 +313,8 @@ func flagError(fs *pflag.FlagSet, err error) error {
 	return nil
 }
 
-// nearestFlag returns the flag with the fewest changed letters, or the only one that
-// begins with the name, such as --token-file for --token. It returns "" if more than a
+// nearestFlag returns the flag with the fewest changed letters, or the only flag
+// that begins with the name, such as --token-file for --token. It returns "" if more than a
 // third of the name would have to change.
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	var names, longer []string

@@ -380,7 +380,7 @@ func (m *takeOver) exact() bool {
 	return m.cell.exact() && !(m.action == "kill-new" && m.processes[1].logged("server is live"))
 }
 
-// check compares what is shown of a phase, which has ended, with what was sent.
+// check compares the stats of a phase that has ended with the lines that were sent.
 func (m *takeOver) check(p *phase, exact bool) {
 	m.Helper()
 	var text string
@@ -409,7 +409,7 @@ func (m *takeOver) check(p *phase, exact bool) {
 	}
 }
 
-// checkSink compares what the sinks of all servers got of a phase with what was sent.
+// checkSink compares the increments that the sinks of all servers got with the lines that were sent.
 // Of each connection that broke, cut lines can be lost.
 func (m *takeOver) checkSink(p *phase, exact bool, cut uint64) {
 	m.Helper()

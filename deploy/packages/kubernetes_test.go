@@ -48,7 +48,7 @@ func newAPISchemas(t *testing.T) *apiSchemas {
 	return &apiSchemas{module.Dir + "/openapi/openapitest/testdata/", make(map[string]*gojsonschema.Schema)}
 }
 
-// errors returns what is wrong with an object, nil for a kind that is not part of Kubernetes.
+// errors returns the errors of an object, nil for a kind that is not part of Kubernetes.
 func (s *apiSchemas) errors(t *testing.T, apiVersion, kind, document string) []gojsonschema.ResultError {
 	t.Helper()
 	file, name := "", ""

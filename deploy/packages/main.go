@@ -113,7 +113,7 @@ func newRelease(root, out, version, targets string) (*release, error) {
 	return r, os.MkdirAll(r.out, 0o755)
 }
 
-// output runs a program in the repository and returns what it prints.
+// output runs a program in the repository and returns its output.
 func (r *release) output(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = r.root

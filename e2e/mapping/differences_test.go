@@ -23,7 +23,7 @@ mappings:
 // docs/migration.md lists them.
 func TestDifferences(t *testing.T) {
 	rows := []struct{ lines, metric, there, here string }{
-		// Counters are whole numbers; what is missing comes with later samples.
+		// Counters are whole numbers; the rest comes with later samples.
 		{"half:0.4|c", "half", "{} 0.4", "{} 0"},
 		{"halves:0.4|c\nhalves:0.4|c\nhalves:0.4|c\nhalves:0.4|c\nhalves:0.4|c", "halves", "{} 2", "{} 2"},
 		{"third:9|ms|@0.3\nthird:9|ms|@0.3\nthird:9|ms|@0.3", "third", "{} count 9", "{} count 10"},

@@ -1,2 +1,2 @@
-// Package mapping compares mapping rules with those of statsd_exporter.
+// Package mapping compares our mapping rules with statsd_exporter's.
 package mapping

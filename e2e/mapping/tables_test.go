@@ -21,7 +21,7 @@ import (
 )
 
 // scenario is a row of a table in the tests of statsd_exporter: a mapping file, whether
-// it is wrong, and names with what they become.
+// it is wrong, and names with their results.
 type scenario struct {
 	name, config string
 	bad          bool

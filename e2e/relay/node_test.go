@@ -252,7 +252,7 @@ statsd:
 	}
 }
 
-// TestNodeInFront has StatsD for Node.js repeat what it receives to the daemon: both
+// TestNodeInFront has StatsD for Node.js repeat received lines to the daemon: both
 // have the stats of the client.
 func TestNodeInFront(t *testing.T) {
 	for _, transport := range []string{"udp", "tcp"} {

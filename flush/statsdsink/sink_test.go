@@ -52,7 +52,7 @@ func receive(t *testing.T, st *store.Store, address string) *receiver {
 	return r
 }
 
-// end stops the server, which applies what it received.
+// end stops the server, which applies the received lines.
 func (r *receiver) end() {
 	r.stop()
 	if err := <-r.ended; err != nil {

@@ -128,7 +128,7 @@ func Spans(buckets []Bucket, span func(offset int32, length uint32), delta func(
 	}
 }
 
-// Halve merges each two neighboring buckets into one of the next coarser schema.
+// Halve merges pairs of neighboring buckets into buckets of the next coarser schema.
 func (h *Histogram) Halve() {
 	h.Schema--
 	h.Negative, h.Positive = halve(h.Negative), halve(h.Positive)

@@ -122,7 +122,7 @@ func TestShutAfterClose(t *testing.T) {
 	}
 }
 
-// fakeListener accepts what is sent to it, and knows deadlines only as past or
+// fakeListener accepts the connections sent to it, and knows deadlines only as past or
 // not.
 type fakeListener struct {
 	net.Listener // nil: the rest is not called

@@ -30,7 +30,7 @@ func turns() []turn {
 
 // maxPerThousand bounds how often a turn may occur in 1,000 lines of comments. The
 // standard library has 0.2 to 1.2.
-const maxPerThousand = 2
+const maxPerThousand = 1
 
 // TestProse counts turns of phrase in the comments of all Go files, nested modules
 // included.

@@ -58,8 +58,8 @@ func SnakeCase(name string) string {
 // small text stays small in memory.
 //
 // Mappings have unique keys, all of them text. Trees deeper than MaxDepth, or with too
-// many values once aliases are written out, are errors. Beside errors the tree holds
-// what is left, nil if that is unbounded.
+// many values once aliases are written out, are errors. The tree has the parts without
+// errors, and is nil if it would be unbounded.
 func Resolve(root *yaml.Node, size int) (*yaml.Node, []*Error) {
 	limit := nodeBudget(size)
 	r := resolver{anchors: make(map[*yaml.Node]resolved), merges: min(MaxNodes, max(minNodeBudget, size/mergeBytes))}

@@ -8,7 +8,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// fuzz converts texts: none may make the converter panic, and what it writes must be a
+// fuzz converts texts: none may make the converter panic, and its output must be a
 // YAML document.
 func fuzz(f *testing.F, from Program, file string) {
 	for name, program := range inputs(f) {

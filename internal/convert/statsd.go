@@ -124,7 +124,7 @@ func octal(v *value) string {
 	return text
 }
 
-// statsdIdle converts what is done with stats that got no sample in an interval. The
+// statsdIdle converts the handling of stats that got no sample in an interval. The
 // sinks send no line for an idle counter or timer, and the last value of a gauge.
 func (c *conversion) statsdIdle(o *object, statsd *section, flush time.Duration) {
 	all := o.take("deleteIdleStats").boolean(false)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pieces keeps what it is sent, and fails once it has more than limit pieces.
+// pieces keeps its input, and fails once it has more than limit pieces.
 type pieces struct {
 	sent  [][]byte
 	limit int

@@ -48,5 +48,5 @@ func dirty(text string) int {
 }
 
 // Breaks reports whether r is a control character, or a line or paragraph
-// separator: one that can end the line or change how a terminal shows it.
+// separator, which can end the line or change how a terminal shows it.
 func Breaks(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }

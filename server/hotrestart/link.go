@@ -129,7 +129,7 @@ func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 	read := func(b []byte) (int, error) {
 		n, err := l.read(&m, b, until)
 		if errors.Is(err, os.ErrDeadlineExceeded) && !late && !l.stopped.Load() {
-			// This process may have been suspended: what has arrived counts.
+			// This process may have been suspended: data that has arrived counts.
 			late, until = true, time.Now().Add(lateRead)
 			n, err = l.read(&m, b, until)
 		}

@@ -247,7 +247,7 @@ func (r *Registry) findLocked(name string) int {
 	return slices.IndexFunc(r.list, func(e *entry) bool { return e.Name == name })
 }
 
-// takeLocked marks entries as stopped and returns the Stop functions of the ones that
+// takeLocked marks entries as stopped and returns the Stop functions of entries that
 // were not. r.mu must be held.
 func (r *Registry) takeLocked(entries []*entry) []func() {
 	var stops []func()

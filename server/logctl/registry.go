@@ -180,7 +180,7 @@ func (r *Registry) Logger(name string) *slog.Logger {
 // Handler returns next with the adjustable level of the logger with the given name: a
 // record below that level is dropped, and the others go to next if it is enabled for
 // them. The logger is added to the list as by [Registry.Logger]. In fine-grained mode
-// the level is the one of the source file.
+// the level is that of the source file.
 //
 // It is for programs with a handler of their own, such as slog.JSONHandler, whose
 // levels are to change at run time; give that handler the lowest level.

@@ -44,7 +44,7 @@ type Rule struct {
 
 	// Name is the name of the metric. In it and in the values of Labels, $1 or
 	// ${1} is what the first "*" or group matched, and $0 the received name, or
-	// for a regular expression what it matched. References that do not exist
+	// for a regular expression its match. References that do not exist
 	// are empty.
 	Name   string
 	Labels []Label

@@ -146,8 +146,8 @@ func TestSlowStartEndsWithItsWindow(t *testing.T) {
 	})
 }
 
-// TestLoadsOfARequestWithoutAHost has loads of a request that choose no priority, or one that
-// the cluster does not have.
+// TestLoadsOfARequestWithoutAHost has loads of a request that choose no priority, or a
+// priority that the cluster does not have.
 func TestLoadsOfARequestWithoutAHost(t *testing.T) {
 	for _, policy := range []config.Policy{config.RoundRobinPolicy, config.LeastRequestPolicy, config.RandomPolicy, config.RingHashPolicy, config.MaglevPolicy} {
 		b := New(Config{Policy: policy, Ring: config.RingHash{MinimumSize: 8, MaximumSize: 8}, MaglevTableSize: 7})

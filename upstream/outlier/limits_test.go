@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// TestStatusesAtTheEdgesOfErrors has the statuses around those that count as errors and as
+// TestStatusesAtTheEdgesOfErrors has the statuses next to the ones counted as errors and as
 // failures of a gateway.
 func TestStatusesAtTheEdgesOfErrors(t *testing.T) {
 	for code, want := range map[int]struct{ errors, gateway uint64 }{
@@ -187,8 +187,8 @@ func TestRatesBelongToTheirHosts(t *testing.T) {
 	}
 }
 
-// TestBackoffStopsAtTheLongestEjection has ejections of 30 s, 60 s and no more. What they
-// leave behind fades in three good intervals.
+// TestBackoffStopsAtTheLongestEjection has ejections of 30 s, 60 s and no more. Their
+// effect fades in three good intervals.
 func TestBackoffStopsAtTheLongestEjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent, s.MaxEjectionTime = 100, time.Minute }, nil)

@@ -22,7 +22,7 @@ type Options struct {
 	// that derive it from a request.
 	ServerName string
 	// SubjectAltNames, if not empty, replaces the configured checks of alternative
-	// names: the peer must have one of these.
+	// names: the peer must have at least one.
 	SubjectAltNames []string
 	// ALPN replaces the offered protocols.
 	ALPN []string
