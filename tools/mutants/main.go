@@ -7,11 +7,12 @@
 // condition, adds one to a constant, or swaps break and continue, < and <=, && and ||,
 // ++ and --, or results and zero values. Changes that do not compile are not counted.
 //
-// Each is compiled with -overlay, so the source tree stays as it is, and judged by the
-// short tests of its package, then by the tests of two packages that import it. A change
-// is also noticed when tests end neither way in five times their usual time. A
-// survivor is a promise without a test, code without a purpose, or a change that
-// nothing can observe.
+// The changes of a package are compiled with -overlay into one test program, which
+// chooses one of them by its environment; the source tree stays as it is. Each is judged
+// by the short tests of its package, then by the tests of two packages that import it,
+// unless these tests do not reach it. A change is also noticed when tests end neither
+// way in five times their usual time. A survivor is a promise without a test, code
+// without a purpose, or a change that nothing can observe.
 package main
 
 import (
@@ -23,7 +24,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -33,20 +33,19 @@ func main() {
 	root := flag.String("root", "../..", "`directory` of the repository")
 	n := flag.Int("n", 20, "`number` of changes that compile")
 	seed := flag.Uint64("seed", 1, "`seed` of the sample")
-	parallel := flag.Int("parallel", 1, "`number` of changes to try at once")
-	slack := flag.Duration("slack", 40*time.Second, "`time` that tests get beyond five times their usual time")
+	slack := flag.Duration("slack", 15*time.Second, "`time` that tests get beyond five times their usual time")
 	limit := flag.Duration("limit", 0, "start no change after this `time`; default: no limit")
 	nice := flag.Int("nice", 10, "`increment` of the nice value of the tests")
 	importers := flag.Int("importers", 2, "`number` of importing packages that may notice a change; with 0 fewer changes are noticed, in less time")
 	at := flag.String("at", "", "try only the changes at these `places`: path:line or path:line:column, separated by commas")
 	flag.Parse()
-	if err := run(*root, flag.Args(), *at, *n, *seed, *parallel, *nice, *importers, *slack, *limit); err != nil {
+	if err := run(*root, flag.Args(), *at, *n, *seed, *nice, *importers, *slack, *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, patterns []string, at string, n int, seed uint64, parallel, nice, importers int, slack, limit time.Duration) error {
+func run(root string, patterns []string, at string, n int, seed uint64, nice, importers int, slack, limit time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if limit > 0 {
@@ -64,7 +63,7 @@ func run(root string, patterns []string, at string, n int, seed uint64, parallel
 	}
 	defer os.RemoveAll(dir)
 	r := &runner{root: root, dir: dir, slack: slack, nice: nice, tried: importers, out: os.Stdout,
-		pkgs: map[string]*goPackage{}, baseline: map[string]time.Duration{}, nearest: map[string][]string{}}
+		pkgs: map[string]*goPackage{}, plain: map[string]usual{}}
 	module, err := r.list([]string{"./..."})
 	if err != nil {
 		return err
@@ -98,7 +97,7 @@ func run(root string, patterns []string, at string, n int, seed uint64, parallel
 		n = len(all)
 	}
 	fmt.Printf("%d possible changes in %d packages, seed %d\n", len(all), len(chosen), seed)
-	return r.sample(ctx, draw(all, seed), n, parallel)
+	return r.sample(ctx, draw(all, seed), n)
 }
 
 // find returns the possible changes of a package.
@@ -122,57 +121,45 @@ func (r *runner) find(p *goPackage) (all []mutant, err error) {
 	return all, nil
 }
 
-// sample tries changes of drawn until n were judged, and prints a line for each.
-func (r *runner) sample(ctx context.Context, drawn []mutant, n, parallel int) error {
-	var (
-		wg                            sync.WaitGroup
-		mu                            sync.Mutex // guards what follows
-		next                          int
-		running                       int
-		judged, noticed, limits, bent int
-		failed                        error
-	)
-	more := sync.NewCond(&mu)
-	for worker := range parallel {
-		wg.Go(func() {
-			mu.Lock()
-			defer mu.Unlock()
-			for {
-				// A running change may turn out not to compile.
-				for judged+running >= n && running > 0 && failed == nil {
-					more.Wait()
-				}
-				if judged+running >= n || next == len(drawn) || failed != nil || ctx.Err() != nil {
-					return
-				}
-				m := drawn[next]
-				next++
-				running++
-				mu.Unlock()
-				v, err := r.try(m, worker)
-				mu.Lock()
-				running--
-				more.Broadcast()
-				switch {
-				case err != nil:
-					failed = err
-				case !v.compiled:
-					bent++
-				case v.noticed:
-					judged++
-					noticed++
-					if v.limit {
-						limits++
-					}
-					fmt.Printf("noticed   %v (%s)\n", m, v.by)
-				default:
-					judged++
-					fmt.Printf("SURVIVED  %v (%s)\n", m, v.by)
-				}
+// sample tries changes of drawn until n were judged, package by package, and prints
+// a line for each.
+func (r *runner) sample(ctx context.Context, drawn []mutant, n int) error {
+	var judged, noticed, limits, bent int
+	done := func(m mutant, v verdict) {
+		switch {
+		case !v.compiled:
+			bent++
+			return
+		case v.noticed:
+			noticed++
+			if v.limit {
+				limits++
 			}
-		})
+			fmt.Printf("noticed   %v (%s)\n", m, v.by)
+		default:
+			fmt.Printf("SURVIVED  %v (%s)\n", m, v.by)
+		}
+		judged++
 	}
-	wg.Wait()
+	var failed error
+	for judged < n && len(drawn) > 0 && failed == nil && ctx.Err() == nil {
+		batch := drawn[:min(n-judged, len(drawn))]
+		drawn = drawn[len(batch):]
+		var order []string
+		byPackage := map[string][]mutant{}
+		for _, m := range batch {
+			if byPackage[m.pkg] == nil {
+				order = append(order, m.pkg)
+			}
+			byPackage[m.pkg] = append(byPackage[m.pkg], m)
+		}
+		for _, pkg := range order {
+			if ctx.Err() != nil || failed != nil {
+				break
+			}
+			failed = r.judge(ctx, pkg, byPackage[pkg], done)
+		}
+	}
 	fmt.Printf("%d of %d noticed (%.0f %%), %d of them by a time limit; %d more did not compile\n",
 		noticed, judged, 100*float64(noticed)/float64(max(1, judged)), limits, bent)
 	return failed

@@ -20,6 +20,11 @@ type mutant struct {
 	col      int
 	from, to int    // offsets of the replaced text
 	old, new string // the text
+
+	// The expression or statement around the change that can stand in the source
+	// twice, for a switch to choose from. begin and end are equal if there is none.
+	begin, end int
+	truth      bool // whether it is a condition
 }
 
 func (m mutant) String() string {
@@ -44,6 +49,20 @@ func (m mutant) apply(src []byte) []byte {
 	return slices.Concat(src[:m.from], []byte(m.new), src[m.to:])
 }
 
+// switched returns the text from begin to end with a switch between the original
+// and the change.
+func (m mutant) switched(src []byte, number int) string {
+	original := string(src[m.begin:m.end])
+	changed := string(src[m.begin:m.from]) + m.new + string(src[m.to:m.end])
+	if m.truth {
+		return fmt.Sprintf("(mutantOn(%[1]d) && (%[2]s) || !mutantOn(%[1]d) && (%[3]s))", number, changed, original)
+	}
+	if strings.TrimSpace(changed) == "" {
+		return fmt.Sprintf("if !mutantOn(%d) { %s }", number, original)
+	}
+	return fmt.Sprintf("if mutantOn(%d) { %s } else { %s }", number, changed, original)
+}
+
 // inverse maps operators to their replacements.
 var inverse = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
@@ -55,6 +74,7 @@ type finder struct {
 	path, pkg string
 	fset      *token.FileSet
 	src       []byte
+	stack     []ast.Node // from the file to the node at hand
 	found     []mutant
 }
 
@@ -68,16 +88,17 @@ func find(path, pkg string, src []byte) ([]mutant, error) {
 	if ast.IsGenerated(file) {
 		return nil, nil
 	}
-	var stack []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n == nil {
-			stack = stack[:len(stack)-1]
+			f.stack = f.stack[:len(f.stack)-1]
 			return true
 		}
+		stack := f.stack
+		f.stack = append(f.stack, n)
 		if !f.visit(n, stack) {
+			f.stack = stack
 			return false
 		}
-		stack = append(stack, n)
 		return true
 	})
 	return f.found, nil
@@ -90,7 +111,50 @@ func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos())
 func (f *finder) replace(kind string, from, to token.Pos, text string) {
 	at := f.fset.Position(from)
 	i, j := at.Offset, f.offset(to)
-	f.found = append(f.found, mutant{f.path, f.pkg, kind, at.Line, at.Column, i, j, string(f.src[i:j]), text})
+	m := mutant{path: f.path, pkg: f.pkg, kind: kind, line: at.Line, col: at.Column, from: i, to: j, old: string(f.src[i:j]), new: text}
+	m.begin, m.end, m.truth = f.around(from, to)
+	f.found = append(f.found, m)
+}
+
+// around returns the innermost condition or statement that has all between from and
+// to, and that a switch can choose.
+func (f *finder) around(from, to token.Pos) (begin, end int, truth bool) {
+	for i, n := range slices.Backward(f.stack) {
+		var parent ast.Node
+		if i > 0 {
+			parent = f.stack[i-1]
+		}
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if inverse[n.Op] == "" {
+				continue
+			}
+			return f.offset(n.Pos()), f.offset(n.End()), true
+		case *ast.IfStmt:
+			if n.Cond.Pos() <= from && to <= n.Cond.End() {
+				return f.offset(n.Cond.Pos()), f.offset(n.Cond.End()), true
+			}
+			return 0, 0, false
+		case *ast.ForStmt:
+			if n.Cond != nil && n.Cond.Pos() <= from && to <= n.Cond.End() {
+				return f.offset(n.Cond.Pos()), f.offset(n.Cond.End()), true
+			}
+			return 0, 0, false
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE || !inList(parent) {
+				return 0, 0, false
+			}
+			return f.offset(n.Pos()), f.offset(n.End()), false
+		case *ast.ExprStmt, *ast.ReturnStmt, *ast.IncDecStmt, *ast.DeferStmt, *ast.BranchStmt, *ast.SendStmt, *ast.GoStmt:
+			if !inList(parent) {
+				return 0, 0, false
+			}
+			return f.offset(n.Pos()), f.offset(n.End()), false
+		case ast.Stmt, ast.Decl, *ast.FuncLit:
+			return 0, 0, false
+		}
+	}
+	return 0, 0, false
 }
 
 func (f *finder) drop(kind string, n ast.Node) { f.replace(kind, n.Pos(), n.End(), "") }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,11 +50,19 @@ func TestEachKindOfChangeIsFoundAndParses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
+	var got, alone []string
 	for _, m := range found {
 		got = append(got, strings.TrimPrefix(m.String(), "p.go:"))
 		if _, err := parser.ParseFile(token.NewFileSet(), "p.go", m.apply([]byte(source)), 0); err != nil {
 			t.Errorf("%v: %v", m, err)
+		}
+		if m.begin == m.end {
+			alone = append(alone, m.kind)
+			continue
+		}
+		switched := source[:m.begin] + m.switched([]byte(source), 7) + source[m.end:]
+		if _, err := parser.ParseFile(token.NewFileSet(), "p.go", switched, 0); err != nil {
+			t.Errorf("%v: %v\n%s", m, err, switched)
 		}
 	}
 	want := []string{
@@ -90,6 +99,27 @@ func TestEachKindOfChangeIsFoundAndParses(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	// Constants of declarations and of statements that declare variables.
+	if len(alone) != 4 {
+		t.Errorf("no switch chooses %d changes: %q", len(alone), alone)
+	}
+}
+
+// TestSwitchKeepsTheOriginal compares the values of a condition with and without its change.
+func TestSwitchKeepsTheOriginal(t *testing.T) {
+	src := []byte("a < b")
+	m := mutant{begin: 0, end: 5, from: 2, to: 3, old: "<", new: "<=", truth: true}
+	if got, want := m.switched(src, 3), "(mutantOn(3) && (a <= b) || !mutantOn(3) && (a < b))"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	m.truth = false
+	if got, want := m.switched(src, 3), "if mutantOn(3) { a <= b } else { a < b }"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	m = mutant{begin: 0, end: 5, from: 0, to: 5}
+	if got, want := m.switched(src, 3), "if !mutantOn(3) { a < b }"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestKindsTakeTurnsInASample(t *testing.T) {
@@ -111,15 +141,16 @@ func TestKindsTakeTurnsInASample(t *testing.T) {
 	}
 }
 
-// TestVerdicts judges changes of a small module: noticed by the
-// test of the package, by the test of an importer, by no test, and one without a compilable result.
+// TestVerdicts judges changes of a small module: noticed by the test of the package, by
+// the test of an importer, by no test, constants that no switch can choose, and one that
+// does not compile.
 func TestVerdicts(t *testing.T) {
 	root := t.TempDir()
-	const code = "package a\n\nfunc Own() int { return 1 }\n\nfunc Theirs() int { return 2 }\n\nfunc Untested() int { return 3 }\n"
+	const code = "package a\n\nfunc Own() int { return 1 }\n\nfunc Theirs() int { return 2 }\n\nfunc Untested() int { return 3 }\n\nconst Four, Five = 4, 5\n"
 	for name, text := range map[string]string{
 		"go.mod":         "module example.com/m\n\ngo 1.26.0\n",
 		"a/a.go":         code,
-		"a/a_test.go":    "package a\n\nimport \"testing\"\n\nfunc TestOwn(t *testing.T) {\n\tif Own() != 1 {\n\t\tt.Fatal()\n\t}\n}\n",
+		"a/a_test.go":    "package a\n\nimport \"testing\"\n\nfunc TestOwn(t *testing.T) {\n\tif Own() != 1 {\n\t\tt.Fatal()\n\t}\n}\n\nfunc TestConst(t *testing.T) {\n\tif Four != 4 {\n\t\tt.Fatal()\n\t}\n}\n",
 		"b/b.go":         "package b\n",
 		"b/b_test.go":    "package b\n\nimport (\n\t\"testing\"\n\n\t\"example.com/m/a\"\n)\n\nfunc TestTheirs(t *testing.T) {\n\tif a.Theirs() != 2 {\n\t\tt.Fatal()\n\t}\n}\n",
 		"c/c_test.go":    "package c\n\nimport (\n\t\"testing\"\n\n\t_ \"example.com/m/a\"\n)\n\nfunc TestFails(t *testing.T) { t.Fatal() }\n",
@@ -136,7 +167,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := &runner{root: root, dir: t.TempDir(), slack: time.Minute, tried: 2, out: &out,
-		pkgs: map[string]*goPackage{}, baseline: map[string]time.Duration{}, nearest: map[string][]string{}}
+		pkgs: map[string]*goPackage{}, plain: map[string]usual{}}
 	all, err := r.list([]string{"./..."})
 	if err != nil {
 		t.Fatal(err)
@@ -148,30 +179,25 @@ func TestVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts := map[string]verdict{}
-	for _, m := range found {
-		if m.kind == "constant plus one" {
-			if verdicts[m.old], err = r.try(m, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
+	found = slices.DeleteFunc(found, func(m mutant) bool { return m.kind != "constant plus one" })
+	found = append(found, mutant{path: "a/a.go", pkg: "example.com/m/a", line: 11, begin: len(code), end: len(code), from: len(code), to: len(code), old: "", new: "func"})
+	want := map[string]verdict{
+		"1": {compiled: true, noticed: true, by: "example.com/m/a TestOwn"},
+		"2": {compiled: true, noticed: true, by: "example.com/m/b TestTheirs"},
+		"3": {compiled: true, by: "example.com/m/a, example.com/m/b, example.com/m/c"},
+		"4": {compiled: true, noticed: true, by: "example.com/m/a TestConst"},
+		"5": {compiled: true, by: "example.com/m/a, example.com/m/b, example.com/m/c"},
+		"":  {},
 	}
-	bad := mutant{path: "a/a.go", pkg: "example.com/m/a", from: len(code), to: len(code), new: "func"}
-	if verdicts["bad"], err = r.try(bad, 0); err != nil {
+	got := map[string]verdict{}
+	if err := r.judge(t.Context(), "example.com/m/a", found, func(m mutant, v verdict) { got[m.old] = v }); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]verdict{
-		"1":   {compiled: true, noticed: true, by: "example.com/m/a TestOwn"},
-		"2":   {compiled: true, noticed: true, by: "example.com/m/b TestTheirs"},
-		"3":   {compiled: true, by: "example.com/m/a, example.com/m/b"},
-		"bad": {},
-	} {
-		if got := verdicts[name]; got != want {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if want := "example.com/m/c: its tests fail without a change: not used\n"; out.String() != want {
-		t.Errorf("%q, want %q", &out, want)
+	if want := "example.com/m/c: TestFails fails without a change: not used\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("%q lacks %q", &out, want)
 	}
 	if after, err := os.ReadFile(filepath.Join(root, "a/a.go")); err != nil || string(after) != code {
 		t.Errorf("the source became %q, %v", after, err)

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -13,13 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
-
-// importersMeasured is the number of importing packages, those with the fewest
-// dependencies first, of which the fastest are tried.
-const importersMeasured = 4
 
 // goPackage is what the go command says about a package.
 type goPackage struct {
@@ -40,15 +38,13 @@ type runner struct {
 	tried int // importing packages that may notice a change
 	out   io.Writer
 	pkgs  map[string]*goPackage // of the module
-
-	mu       sync.Mutex               // guards what follows, and is held while baselines run
-	baseline map[string]time.Duration // of the tests of a package, negative if they fail
-	nearest  map[string][]string      // importers by package
+	built int                   // overlays
+	plain map[string]usual      // of unchanged tests by package
 }
 
 // list returns the packages that patterns match, in their order.
 func (r *runner) list(patterns []string) ([]*goPackage, error) {
-	cmd := r.command(append([]string{"list", "-json"}, patterns...)...)
+	cmd := r.command("go", append([]string{"list", "-json"}, patterns...)...)
 	var out, failed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &failed
 	if err := cmd.Run(); err != nil {
@@ -85,9 +81,9 @@ func (r *runner) shipped() map[string]bool {
 	return all
 }
 
-// command returns a go command with low priority where the system has that.
-func (r *runner) command(args ...string) *exec.Cmd {
-	args = append([]string{"go"}, args...)
+// command returns a command with low priority where the system has that.
+func (r *runner) command(name string, args ...string) *exec.Cmd {
+	args = append([]string{name}, args...)
 	if nice, err := exec.LookPath("nice"); err == nil {
 		args = append([]string{nice, "-n", strconv.Itoa(r.nice)}, args...)
 	}
@@ -97,61 +93,9 @@ func (r *runner) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// measure returns how long the unchanged tests of a package take.
-func (r *runner) measure(pkg string) time.Duration {
-	if d, ok := r.baseline[pkg]; ok {
-		return d
-	}
-	var out bytes.Buffer
-	// Without -count, the go command can repeat an earlier result with its times.
-	cmd := r.command("test", "-json", "-p", "1", "-vet=off", "-short", "-failfast", "-timeout", "10m", pkg)
-	cmd.Stdout = &out
-	err := cmd.Run()
-	var sum float64
-	for d := json.NewDecoder(&out); ; {
-		var e struct {
-			Action, Test string
-			Elapsed      float64
-		}
-		if d.Decode(&e) != nil {
-			break
-		}
-		if e.Action == "pass" && e.Test != "" && !strings.Contains(e.Test, "/") {
-			sum += e.Elapsed
-		}
-	}
-	took := time.Duration(sum * float64(time.Second))
-	if err != nil {
-		fmt.Fprintf(r.out, "%s: its tests fail without a change: not used\n", pkg)
-		took = -1
-	}
-	r.baseline[pkg] = took
-	return took
-}
-
-// testers returns the packages whose tests judge a change of pkg, with the time
-// limit of each: the package itself, and its fastest importers.
-func (r *runner) testers(pkg string) (names []string, limits []time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.nearest[pkg]; !ok {
-		r.nearest[pkg] = r.importers(pkg)
-	}
-	if r.pkgs[pkg].hasTests() && r.measure(pkg) >= 0 {
-		names = append(names, pkg)
-	}
-	names = append(names, r.nearest[pkg]...)
-	for _, name := range names {
-		limits = append(limits, r.slack+5*r.measure(name))
-	}
-	return names, limits
-}
-
-// importers returns at most tried packages with tests that import pkg.
-func (r *runner) importers(pkg string) []string {
-	if r.tried == 0 {
-		return nil
-	}
+// testers returns the packages whose tests judge a change of pkg: itself, and the
+// importers with the fewest dependencies.
+func (r *runner) testers(pkg string) (names []string) {
 	var all []*goPackage
 	for _, p := range r.pkgs {
 		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
@@ -165,14 +109,13 @@ func (r *runner) importers(pkg string) []string {
 		}
 		return strings.Compare(a.ImportPath, b.ImportPath)
 	})
-	var names []string
-	for _, p := range all[:min(len(all), importersMeasured)] {
-		if r.measure(p.ImportPath) >= 0 {
-			names = append(names, p.ImportPath)
-		}
+	if r.pkgs[pkg].hasTests() {
+		names = append(names, pkg)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return int(r.measure(a) - r.measure(b)) })
-	return names[:min(len(names), r.tried)]
+	for _, p := range all[:min(len(all), r.tried)] {
+		names = append(names, p.ImportPath)
+	}
+	return names
 }
 
 // verdict is the result of a change.
@@ -183,71 +126,349 @@ type verdict struct {
 	by       string // the test or the packages
 }
 
-var (
-	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-	notBuilt   = regexp.MustCompile(`\[(build|setup) failed\]`)
-)
-
-// try applies a change and runs tests until one fails.
-func (r *runner) try(m mutant, worker int) (verdict, error) {
-	file := filepath.Join(r.root, m.path)
-	src, err := os.ReadFile(file)
-	if err != nil {
-		return verdict{}, err
-	}
-	if m.to > len(src) || string(src[m.from:m.to]) != m.old {
-		return verdict{}, fmt.Errorf("%s changed during the run", m.path)
-	}
-	changed := filepath.Join(r.dir, fmt.Sprint(worker, "-", filepath.Base(m.path)))
-	if err := os.WriteFile(changed, m.apply(src), 0o600); err != nil {
-		return verdict{}, err
-	}
-	defer os.Remove(changed)
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		return verdict{}, err
-	}
-	overlay := filepath.Join(r.dir, fmt.Sprint(worker, ".json"))
-	if err := os.WriteFile(overlay, text, 0o600); err != nil {
-		return verdict{}, err
-	}
-	var out bytes.Buffer
-	build := r.command("build", "-p", "1", "-overlay", overlay, "-o", os.DevNull, m.pkg)
-	if build.Run() != nil {
-		return verdict{}, nil
-	}
-	names, limits := r.testers(m.pkg)
-	if len(names) == 0 {
-		return verdict{}, fmt.Errorf("no test can judge %s", r.short(m.pkg))
-	}
-	for i, name := range names {
-		out.Reset()
-		cmd := r.command("test", "-p", "1", "-overlay", overlay, "-vet=off", "-short", "-failfast", "-count", "1", "-timeout", limits[i].String(), name)
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if cmd.Run() == nil {
+// judge tries changes of one package, and calls done with the result of each.
+//
+// Changes that a switch can choose are compiled into one test program: the environment
+// selects the change, and a first run without any change reports which ones its
+// tests reach. The rest is compiled one by one.
+func (r *runner) judge(ctx context.Context, pkg string, changes []mutant, done func(mutant, verdict)) error {
+	var together, alone []mutant
+	end := map[string]int{}
+	slices.SortFunc(changes, func(a, b mutant) int {
+		if a.path != b.path {
+			return strings.Compare(a.path, b.path)
+		}
+		return a.begin - b.begin
+	})
+	for _, m := range changes {
+		if m.begin == m.end || m.begin < end[m.path] {
+			alone = append(alone, m)
 			continue
 		}
-		v := verdict{compiled: true, noticed: true, by: r.short(name)}
-		switch {
-		case notBuilt.Match(out.Bytes()):
-			return verdict{}, nil // a test uses what the change removed
-		case bytes.Contains(out.Bytes(), []byte("panic: test timed out after")):
-			v.limit = true
-			v.by += " after " + limits[i].String()
-		default:
-			if at := failedTest.FindSubmatch(out.Bytes()); at != nil {
-				v.by += " " + string(at[1])
-			}
-		}
-		return v, nil
+		end[m.path] = m.end
+		together = append(together, m)
 	}
-	return verdict{compiled: true, by: r.short(names...)}, nil
+	for len(together) > 0 {
+		p, failed, err := r.combine(pkg, together)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			// Changes in the lines of errors are left out, or all if that does not help.
+			rest := slices.DeleteFunc(slices.Clone(together), func(m mutant) bool {
+				return bytes.Contains(failed, fmt.Appendf(nil, "%s:%d:", filepath.Base(m.path), m.line))
+			})
+			if len(rest) == len(together) {
+				rest = nil
+			}
+			for _, m := range together {
+				if !slices.Contains(rest, m) {
+					alone = append(alone, m)
+				}
+			}
+			together = rest
+			continue
+		}
+		if err := r.test(ctx, p, together, done); err != nil {
+			return err
+		}
+		break
+	}
+	for _, m := range alone {
+		if ctx.Err() != nil {
+			return nil
+		}
+		p, _, err := r.program(pkg, m)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			done(m, verdict{})
+			continue
+		}
+		if err := r.test(ctx, p, []mutant{m}, done); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// short returns import paths without the module's.
-func (r *runner) short(names ...string) string {
-	for i, name := range names {
-		names[i] = strings.TrimPrefix(name, modulePath+"/")
-	}
-	return strings.Join(names, ", ")
+// program is a set of files that replace the originals.
+type program struct {
+	pkg      string
+	overlay  string
+	switches bool            // whether the environment selects the change
+	tests    map[string]bool // names of built test programs
 }
+
+// combine compiles a package with switches for all changes.
+func (r *runner) combine(pkg string, changes []mutant) (*program, []byte, error) {
+	files := map[string][]byte{}
+	for i := len(changes) - 1; i >= 0; i-- { // from the end: offsets stay right
+		m := changes[i]
+		file := filepath.Join(r.root, m.path)
+		if files[file] == nil {
+			src, err := r.source(m)
+			if err != nil {
+				return nil, nil, err
+			}
+			files[file] = src
+		}
+		src := files[file]
+		files[file] = slices.Concat(src[:m.begin], []byte(m.switched(src, i+1)), src[m.end:])
+	}
+	name, err := packageName(filepath.Join(r.root, changes[0].path))
+	if err != nil {
+		return nil, nil, err
+	}
+	files[filepath.Join(r.pkgs[pkg].Dir, "mutant_switch.go")] = []byte("package " + name + "\n" + switchSource)
+	return r.compile(pkg, files, true)
+}
+
+// program compiles a package with one change.
+func (r *runner) program(pkg string, m mutant) (*program, []byte, error) {
+	src, err := r.source(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.compile(pkg, map[string][]byte{filepath.Join(r.root, m.path): m.apply(src)}, false)
+}
+
+// source returns the file of a change.
+func (r *runner) source(m mutant) ([]byte, error) {
+	src, err := os.ReadFile(filepath.Join(r.root, m.path))
+	if err == nil && (m.to > len(src) || string(src[m.from:m.to]) != m.old) {
+		err = fmt.Errorf("%s changed during the run", m.path)
+	}
+	return src, err
+}
+
+func packageName(file string) (string, error) {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly)
+	if err != nil {
+		return "", err
+	}
+	return f.Name.Name, nil
+}
+
+// switchSource is the switch in a package. MUTANT is the number of the chosen change;
+// MUTANT_REACHED names a file for the numbers of changes that were reached.
+const switchSource = `
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+)
+
+var (
+	mutantNow, _ = strconv.Atoi(os.Getenv("MUTANT"))
+	mutantLog    = os.Getenv("MUTANT_REACHED")
+	mutantSeen   [1024]atomic.Bool
+)
+
+func mutantOn(n int) bool {
+	if mutantLog != "" && !mutantSeen[n].Load() {
+		mutantReached(n)
+	}
+	return mutantNow == n
+}
+
+//go:noinline
+func mutantReached(n int) {
+	if mutantSeen[n].Swap(true) {
+		return
+	}
+	if f, err := os.OpenFile(mutantLog, os.O_APPEND|os.O_WRONLY, 0); err == nil {
+		f.WriteString(strconv.Itoa(n) + "\n")
+		f.Close()
+	}
+}
+`
+
+// compile checks that a package with other files compiles. The program is nil if not,
+// and the errors are returned.
+func (r *runner) compile(pkg string, files map[string][]byte, switches bool) (*program, []byte, error) {
+	r.built++
+	p := &program{pkg: pkg, switches: switches, overlay: filepath.Join(r.dir, fmt.Sprint(r.built, ".json")), tests: map[string]bool{}}
+	replace := map[string]string{}
+	for file, src := range files {
+		replace[file] = filepath.Join(r.dir, fmt.Sprint(r.built, "-", filepath.Base(file)))
+		if err := os.WriteFile(replace[file], src, 0o600); err != nil {
+			return nil, nil, err
+		}
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.WriteFile(p.overlay, text, 0o600); err != nil {
+		return nil, nil, err
+	}
+	if names := r.testers(pkg); len(names) > 0 {
+		if _, failed := r.testProgram(p, names[0]); failed != nil {
+			return nil, failed, nil
+		}
+	}
+	return p, nil, nil
+}
+
+// testProgram builds the tests of a package.
+func (r *runner) testProgram(p *program, name string) (file string, failed []byte) {
+	file = strings.TrimSuffix(p.overlay, ".json") + "-" + strings.ReplaceAll(r.short(name), "/", "-") + ".test"
+	if p.tests[name] {
+		return file, nil
+	}
+	out, err := r.command("go", "test", "-c", "-overlay", p.overlay, "-ldflags", "-s -w", "-o", file, name).CombinedOutput()
+	if err != nil {
+		return "", append(out, '\n')
+	}
+	p.tests[name] = true
+	return file, nil
+}
+
+var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// test runs the tests of all testers against changes.
+func (r *runner) test(ctx context.Context, p *program, changes []mutant, done func(mutant, verdict)) error {
+	defer func() {
+		for name := range p.tests {
+			file, _ := r.testProgram(p, name)
+			os.Remove(file)
+		}
+	}()
+	names := r.testers(p.pkg)
+	numbers := map[int]bool{}
+	for i := range changes {
+		numbers[i+1] = true
+	}
+	var used []string
+	for _, name := range names {
+		if len(numbers) == 0 || ctx.Err() != nil {
+			break
+		}
+		file, failed := r.testProgram(p, name)
+		if failed != nil {
+			continue // its tests use what the change removed
+		}
+		reached, skip, took, err := r.baseline(p, name, file)
+		if err != nil {
+			return err
+		}
+		if took < 0 {
+			fmt.Fprintf(r.out, "%s fails without a change: not used\n", r.short(name))
+			continue
+		}
+		used = append(used, r.short(name))
+		limit := (r.slack + 5*took).Round(time.Second)
+		for i, m := range changes {
+			if !numbers[i+1] || p.switches && !reached[i+1] {
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			out, err := r.run(file, name, skip, limit, "MUTANT="+strconv.Itoa(i+1))
+			if err == nil {
+				continue
+			}
+			v := verdict{compiled: true, noticed: true, by: r.short(name)}
+			if at := failedTest.FindSubmatch(out); at != nil {
+				v.by += " " + string(at[1])
+			}
+			if bytes.Contains(out, []byte("panic: test timed out after")) || ended(err) {
+				v.limit = true
+				v.by = r.short(name) + " after " + limit.String()
+			}
+			delete(numbers, i+1)
+			done(m, v)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	for i, m := range changes {
+		if numbers[i+1] {
+			done(m, verdict{compiled: true, by: strings.Join(used, ", ")})
+		}
+	}
+	return nil
+}
+
+// ended reports whether a program was killed, which a limit of memory does too.
+func ended(err error) bool {
+	var e *exec.ExitError
+	return errors.As(err, &e) && e.ExitCode() < 0
+}
+
+// run runs the short tests of a package but those in skip.
+func (r *runner) run(file, name, skip string, limit time.Duration, env ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
+	defer cancel()
+	plain := r.command(file, "-test.short", "-test.failfast", "-test.paniconexit0", "-test.timeout", limit.String(), "-test.skip", skip)
+	cmd := exec.CommandContext(ctx, plain.Args[0], plain.Args[1:]...)
+	cmd.Dir = r.pkgs[name].Dir
+	cmd.Env = append(append(plain.Env, "PWD="+cmd.Dir), env...)
+	cmd.WaitDelay = time.Second
+	return cmd.CombinedOutput()
+}
+
+// usual is the result of tests without a change.
+type usual struct {
+	took time.Duration // less than zero if they fail
+	skip string        // tests that fail, such as those that read the generated code
+}
+
+// baseline runs tests without a change. It returns which changes they reach, the
+// tests to skip, and how long the others take.
+func (r *runner) baseline(p *program, name, file string) (reached map[int]bool, skip string, took time.Duration, err error) {
+	if !p.switches {
+		// The change is always on: the tests have to pass without it.
+		if u, ok := r.plain[name]; ok {
+			return nil, u.skip, u.took, nil
+		}
+		plain := &program{pkg: p.pkg, overlay: filepath.Join(r.dir, "none.json"), tests: map[string]bool{}}
+		if err := os.WriteFile(plain.overlay, []byte("{}"), 0o600); err != nil {
+			return nil, "", 0, err
+		}
+		var failed []byte
+		if file, failed = r.testProgram(plain, name); failed != nil {
+			return nil, "", 0, fmt.Errorf("%s: %s", name, failed)
+		}
+		defer os.Remove(file)
+	}
+	log := filepath.Join(r.dir, "reached")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		return nil, "", 0, err
+	}
+	skip = "^$"
+	for {
+		began := time.Now()
+		out, failed := r.run(file, name, skip, 10*time.Minute, "MUTANT=0", "MUTANT_REACHED="+log)
+		took = time.Since(began)
+		if failed == nil {
+			break
+		}
+		at := failedTest.FindSubmatch(out)
+		if at == nil {
+			took = -1
+			break
+		}
+		test, _, _ := strings.Cut(string(at[1]), "/")
+		fmt.Fprintf(r.out, "%s: %s fails without a change: not used\n", r.short(name), test)
+		skip += "|^" + test + "$"
+	}
+	if !p.switches {
+		r.plain[name] = usual{took, skip}
+	}
+	text, err := os.ReadFile(log)
+	reached = map[int]bool{}
+	for s := range strings.FieldsSeq(string(text)) {
+		if n, err := strconv.Atoi(s); err == nil {
+			reached[n] = true
+		}
+	}
+	return reached, skip, took, err
+}
+
+// short returns an import path without the module's.
+func (r *runner) short(name string) string { return strings.TrimPrefix(name, modulePath+"/") }
