@@ -252,7 +252,11 @@ func (r *registry) nameOf(x uint32) string {
 			return ""
 		}
 	}
-	ce := r.cells.at(c)
+	chunk := r.cells.chunks.Find(int(c / cellsPerChunk))
+	if chunk == nil {
+		return ""
+	}
+	ce := &chunk[c%cellsPerChunk]
 	if ce.stat == nil || ce.group == histograms {
 		return ""
 	}

@@ -515,3 +515,19 @@ func TestFewValuesOfATagAreCountedExactly(t *testing.T) {
 		}
 	}
 }
+
+// TestFlushAfterSeriesAndTheirMemoryAreGone removes so many series that the memory of
+// their cells is freed, before a flush names those that had most samples.
+func TestFlushAfterSeriesAndTheirMemoryAreGone(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{FirstSegment: -1, NewPerSecond: -1}})
+	for i := range cellsPerChunk + 1 {
+		r.send(fmt.Sprintf("n%d:1|c", i))
+	}
+	if n := r.Forget(func(string) bool { return true }); n != cellsPerChunk+1 || r.registry.cells.count() != 0 {
+		t.Fatalf("%d series removed, memory for %d left", n, r.registry.cells.count())
+	}
+	r.flush()
+	r.send("later:1|c")
+	r.flush()
+	r.want("later 1")
+}
