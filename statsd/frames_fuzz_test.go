@@ -17,8 +17,10 @@ func FuzzFrames(f *testing.F) {
 		f.Add([]byte(s), byte(1))
 		f.Add([]byte(s), byte(5))
 	}
+	want, got := newFuzzRig(f, modelConfig()), newFuzzRig(f, modelConfig())
 	f.Fuzz(func(t *testing.T, b []byte, step byte) {
-		want, got := newRig(t, modelConfig()), newRig(t, modelConfig())
+		want.reset(t)
+		got.reset(t)
 		rest, tooLong := b, false
 		for len(rest) >= lengthPrefix {
 			n := binary.LittleEndian.Uint32(rest)
