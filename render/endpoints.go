@@ -213,7 +213,7 @@ func (e *exposer) endpointLabels(p *endpoint) (labels []byte) {
 	add := func(tag, value string) {
 		name := e.naming.AppendLabel(nil, tag)
 		if !e.escaping.legacy() && e.escaping != AllowUTF8 {
-			name = naming.AppendUnreserved(nil, string(e.escaping.appendName(nil, name)))
+			name = naming.AppendUnreserved(nil, string(e.escaping.appendLabel(nil, name)))
 		}
 		name = naming.DistinctLabel(name, e.seen)
 		e.seen = append(e.seen, name)

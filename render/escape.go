@@ -50,14 +50,19 @@ func parseEscaping(s string) Escaping {
 // with underscores.
 func (e Escaping) legacy() bool { return e <= EscapeUnderscores }
 
-// appendName appends a name with arbitrary characters, escaped by e. It must
-// not be called if e.legacy().
-func (e Escaping) appendName(dst, name []byte) []byte {
+// appendName appends the name of a metric with arbitrary characters, escaped by e. It
+// must not be called if e.legacy().
+func (e Escaping) appendName(dst, name []byte) []byte { return e.escape(dst, name, legacyByte) }
+
+// appendLabel does the same for the name of a label, where colons were not allowed.
+func (e Escaping) appendLabel(dst, name []byte) []byte { return e.escape(dst, name, labelByte) }
+
+func (e Escaping) escape(dst, name []byte, allowed func(byte) bool) []byte {
 	switch e {
 	case EscapeDots:
-		return appendDots(dst, name)
+		return appendDots(dst, name, allowed)
 	case EscapeValues:
-		return appendValues(dst, name)
+		return appendValues(dst, name, allowed)
 	default:
 		return append(dst, name...)
 	}
@@ -65,14 +70,14 @@ func (e Escaping) appendName(dst, name []byte) []byte {
 
 // appendDots keeps names distinct that EscapeUnderscores keeps distinct;
 // therefore it works on bytes and keeps a leading digit.
-func appendDots(dst, name []byte) []byte {
+func appendDots(dst, name []byte, allowed func(byte) bool) []byte {
 	for i, c := range name {
 		switch {
 		case i == 0 && '0' <= c && c <= '9':
 			dst = append(dst, '_', '_', c)
 		case c == '.':
 			dst = append(dst, "_dot_"...)
-		case legacyByte(c) && c != '_':
+		case allowed(c) && c != '_':
 			dst = append(dst, c)
 		default:
 			dst = append(dst, '_', '_')
@@ -84,8 +89,8 @@ func appendDots(dst, name []byte) []byte {
 // escapedValue is the prefix of names that EscapeValues changed.
 const escapedValue = "U__"
 
-func appendValues(dst, name []byte) []byte {
-	if legacyName(name) && (len(name) < len(escapedValue) || string(name[:len(escapedValue)]) != escapedValue) {
+func appendValues(dst, name []byte, allowed func(byte) bool) []byte {
+	if legacy(name, allowed) && (len(name) < len(escapedValue) || string(name[:len(escapedValue)]) != escapedValue) {
 		return append(dst, name...)
 	}
 	dst = append(dst, escapedValue...)
@@ -94,7 +99,7 @@ func appendValues(dst, name []byte) []byte {
 		switch {
 		case r == '_':
 			dst = append(dst, '_', '_')
-		case r < utf8.RuneSelf && legacyByte(byte(r)) && (i > 0 || r < '0' || r > '9'):
+		case r < utf8.RuneSelf && allowed(byte(r)) && (i > 0 || r < '0' || r > '9'):
 			dst = append(dst, byte(r))
 		default:
 			dst = append(dst, '_')
@@ -112,25 +117,24 @@ func legacyByte(c byte) bool {
 	return c == '_' || c == ':' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// legacyName reports whether name was always allowed for a metric.
-func legacyName(name []byte) bool {
+// labelByte reports whether c was always allowed in names of labels after the first byte.
+func labelByte(c byte) bool { return c != ':' && legacyByte(c) }
+
+// legacy reports whether name has only allowed bytes, and no digit in front.
+func legacy(name []byte, allowed func(byte) bool) bool {
 	for i, c := range name {
-		if !legacyByte(c) || i == 0 && '0' <= c && c <= '9' {
+		if !allowed(c) || i == 0 && '0' <= c && c <= '9' {
 			return false
 		}
 	}
 	return len(name) > 0
 }
 
+// legacyName reports whether name was always allowed for a metric.
+func legacyName(name []byte) bool { return legacy(name, legacyByte) }
+
 // legacyLabel reports whether name was always allowed for a label.
-func legacyLabel(name []byte) bool {
-	for i, c := range name {
-		if c == ':' || !legacyByte(c) || i == 0 && '0' <= c && c <= '9' {
-			return false
-		}
-	}
-	return len(name) > 0
-}
+func legacyLabel(name []byte) bool { return legacy(name, labelByte) }
 
 // appendQuoted appends s between quotes.
 func appendQuoted(dst, s []byte) []byte {

@@ -77,6 +77,32 @@ func TestEscapingIsOfNetworkNames(t *testing.T) {
 	}
 }
 
+// TestColonsOfLabelsAreEscaped: without quotes, Prometheus reads no label with a colon.
+func TestColonsOfLabelsAreEscaped(t *testing.T) {
+	for _, tt := range []struct{ name, dots, values string }{
+		{"a_b", "a__b", "a_b"},
+		{"a:b", "a__b", "U__a_3a_b"},
+		{":", "__", "U___3a_"},
+	} {
+		if got := string(EscapeDots.appendLabel(nil, []byte(tt.name))); got != tt.dots {
+			t.Errorf("%q with dots: %q, want %q", tt.name, got, tt.dots)
+		}
+		if got := string(EscapeValues.appendLabel(nil, []byte(tt.name))); got != tt.values {
+			t.Errorf("%q with values: %q, want %q", tt.name, got, tt.values)
+		}
+	}
+	st := newStore(store.Options{})
+	st.ScopeWith("", store.ScopeOptions{Network: true}).Counter("c", tags.Tag{Name: "a:b", Value: "v"}).Inc()
+	for e, want := range map[Escaping]string{
+		EscapeUnderscores: `c{a_b="v"} 1`, AllowUTF8: `c{"a:b"="v"} 1`, EscapeDots: `c{a__b="v"} 1`, EscapeValues: `c{U__a_3a_b="v"} 1`,
+	} {
+		var b strings.Builder
+		if err := Exposition(&b, st, Options{Escaping: e}); err != nil || !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("escaping %v: want %s in\n%s%v", e, want, &b, err)
+		}
+	}
+}
+
 func TestEscapeNames(t *testing.T) {
 	for _, tt := range []struct{ name, dots, values string }{
 		{"a", "a", "a"},

@@ -408,7 +408,7 @@ func (e *exposer) labelName(n *store.Name, network bool) []byte {
 	case e.escaping == AllowUTF8:
 		return n.Derived(naming.SlotLabelUTF8, func(n *store.Name) []byte { return e.naming.AppendLabelUTF8(nil, n.String(), true) })
 	}
-	escaped := e.escaping.appendName(nil, e.naming.AppendLabelUTF8(nil, n.String(), network))
+	escaped := e.escaping.appendLabel(nil, e.naming.AppendLabelUTF8(nil, n.String(), network))
 	return naming.AppendUnreserved(nil, string(escaped))
 }
 

@@ -124,21 +124,28 @@ func FuzzExposition(f *testing.F) {
 			if err := Exposition(&text, st, Options{TextReadouts: true, Escaping: e}); err != nil {
 				t.Fatal(err)
 			}
-			checkExposition(t, text.String(), func(s string) bool { return e == AllowUTF8 || plainMetric(strings.ReplaceAll(s, ":", "_")) })
+			checkExposition(t, text.String(), func(s string) bool { return e == AllowUTF8 || plainWithColons(s) })
 		}
 	})
 }
 
+// quotes reads the escapes between quotes.
+var quotes = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+
+// plainWithColons reports whether s is a metric name that needs no quotes. Names of
+// labels have no colons.
+func plainWithColons(s string) bool { return plainMetric(strings.ReplaceAll(s, ":", "_")) }
+
 // unquoted returns the name in a part of a line. A name that is not plain must
 // be quoted.
-func unquoted(s string) (name string, ok bool) {
+func unquoted(s string, plain func(string) bool) (name string, ok bool) {
 	inner, quoted := strings.CutPrefix(s, `"`)
 	if !quoted {
-		return s, plainMetric(strings.ReplaceAll(s, ":", "_"))
+		return s, plain(s)
 	}
 	inner, ok = strings.CutSuffix(inner, `"`)
-	name = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(inner)
-	return name, ok && name != "" && !plainMetric(strings.ReplaceAll(name, ":", "_"))
+	name = quotes.Replace(inner)
+	return name, ok && name != "" && !plain(name)
 }
 
 // plainSample rewrites a line whose metric name stands between braces as one
@@ -175,7 +182,7 @@ func checkExposition(t *testing.T, body string, allowed func(string) bool) {
 		}
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			cut := strings.LastIndexByte(rest, ' ')
-			name, ok := unquoted(rest[:max(cut, 0)])
+			name, ok := unquoted(rest[:max(cut, 0)], plainWithColons)
 			typ := rest[cut+1:]
 			if types[name] || !ok || !allowed(name) || !strings.Contains(" counter gauge histogram summary unknown ", " "+typ+" ") {
 				t.Fatalf("bad line %q in\n%s", line, body)
@@ -184,7 +191,7 @@ func checkExposition(t *testing.T, body string, allowed func(string) bool) {
 			continue
 		}
 		name, rest, ok := strings.Cut(plainSample(line), "{")
-		name, plain := unquoted(strings.ReplaceAll(name, "\x01", "{"))
+		name, plain := unquoted(strings.ReplaceAll(name, "\x01", "{"), plainWithColons)
 		if !ok || !plain || !allowed(name) || !strings.HasPrefix(name, family) {
 			t.Fatalf("bad line %q in\n%s", line, body)
 		}
@@ -214,7 +221,7 @@ func cutLabels(s string, allowed func(string) bool) (labels, value string, ok bo
 		}
 		name, rest := cutName(s)
 		rest, _ = strings.CutPrefix(rest, `="`)
-		name, plain := unquoted(name)
+		name, plain := unquoted(name, plainMetric)
 		if !plain || !allowed(name) || strings.HasPrefix(name, "__") || seen[name] {
 			return "", "", false
 		}
