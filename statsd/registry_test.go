@@ -517,7 +517,7 @@ func TestFewValuesOfATagAreCountedExactly(t *testing.T) {
 }
 
 // TestFlushAfterSeriesAndTheirMemoryAreGone removes so many series that the memory of
-// their cells is freed, before a flush names those that had most samples.
+// their cells is freed, before a flush names the busiest.
 func TestFlushAfterSeriesAndTheirMemoryAreGone(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{FirstSegment: -1, NewPerSecond: -1}})
 	for i := range cellsPerChunk + 1 {

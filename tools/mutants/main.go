@@ -11,8 +11,8 @@
 // chooses one of them by its environment; the source tree stays as it is. Each is judged
 // by the short tests of its package, then by the tests of two packages that import it,
 // unless these tests do not reach it. A change is also noticed when tests end neither
-// way in five times their usual time. A survivor is a promise without a test, code
-// without a purpose, or a change that nothing can observe.
+// way in five times their usual time, or wait far longer than usual. A survivor is a
+// promise without a test, code without a purpose, or a change that nothing can observe.
 package main
 
 import (

@@ -142,7 +142,7 @@ func TestKindsTakeTurnsInASample(t *testing.T) {
 }
 
 // TestVerdicts judges changes of a small module: noticed by the test of the package, by
-// the test of an importer, by no test, constants that no switch can choose, and one that
+// the test of an importer, by no test, constants that no switch can choose, and a change that
 // does not compile.
 func TestVerdicts(t *testing.T) {
 	root := t.TempDir()

@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -350,16 +352,16 @@ func (r *runner) test(ctx context.Context, p *program, changes []mutant, done fu
 		if failed != nil {
 			continue // its tests use what the change removed
 		}
-		reached, skip, took, err := r.baseline(p, name, file)
+		u, reached, err := r.baseline(p, name, file)
 		if err != nil {
 			return err
 		}
-		if took < 0 {
+		if u.took < 0 {
 			fmt.Fprintf(r.out, "%s fails without a change: not used\n", r.short(name))
 			continue
 		}
 		used = append(used, r.short(name))
-		limit := (r.slack + 5*took).Round(time.Second)
+		limit := (r.slack + 5*u.took).Round(time.Second)
 		for i, m := range changes {
 			if !numbers[i+1] || p.switches && !reached[i+1] {
 				continue
@@ -367,7 +369,7 @@ func (r *runner) test(ctx context.Context, p *program, changes []mutant, done fu
 			if ctx.Err() != nil {
 				return nil
 			}
-			out, err := r.run(file, name, skip, limit, "MUTANT="+strconv.Itoa(i+1))
+			out, _, err := r.run(file, name, u.skip, limit, 8+3*u.idle, "MUTANT="+strconv.Itoa(i+1))
 			if err == nil {
 				continue
 			}
@@ -377,7 +379,7 @@ func (r *runner) test(ctx context.Context, p *program, changes []mutant, done fu
 			}
 			if bytes.Contains(out, []byte("panic: test timed out after")) || ended(err) {
 				v.limit = true
-				v.by = r.short(name) + " after " + limit.String()
+				v.by = r.short(name) + ", did not end"
 			}
 			delete(numbers, i+1)
 			done(m, v)
@@ -400,65 +402,113 @@ func ended(err error) bool {
 	return errors.As(err, &e) && e.ExitCode() < 0
 }
 
-// run runs the short tests of a package but those in skip.
-func (r *runner) run(file, name, skip string, limit time.Duration, env ...string) ([]byte, error) {
+// run runs the short tests of a package but those in skip. It returns how long they
+// used no processor at a stretch, and kills them after that many seconds of it.
+func (r *runner) run(file, name, skip string, limit time.Duration, patience int, env ...string) (out []byte, idle int, err error) {
+	plain := r.command(file, "-test.short", "-test.failfast", "-test.paniconexit0", "-test.timeout", limit.String(), "-test.skip", skip)
 	ctx, cancel := context.WithTimeout(context.Background(), limit+30*time.Second)
 	defer cancel()
-	plain := r.command(file, "-test.short", "-test.failfast", "-test.paniconexit0", "-test.timeout", limit.String(), "-test.skip", skip)
 	cmd := exec.CommandContext(ctx, plain.Args[0], plain.Args[1:]...)
 	cmd.Dir = r.pkgs[name].Dir
 	cmd.Env = append(append(plain.Env, "PWD="+cmd.Dir), env...)
 	cmd.WaitDelay = time.Second
-	return cmd.CombinedOutput()
+	var buf bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &buf, &buf
+	if err := cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for last, stretch := 0, 0; ; {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			used, ok := usedTicks(cmd.Process.Pid)
+			if stretch++; !ok || used > last+1 { // the runtime itself uses a little
+				stretch = 0
+			}
+			last = used
+			if idle = max(idle, stretch); idle > patience {
+				cancel()
+			}
+		}
+	})
+	err = cmd.Wait()
+	close(done)
+	watch.Wait()
+	return buf.Bytes(), idle, err
+}
+
+// usedTicks returns the processor time that a process used, where the system has files
+// about processes.
+func usedTicks(pid int) (ticks int, ok bool) {
+	text, err := os.ReadFile(fmt.Sprint("/proc/", pid, "/stat"))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 15 {
+		return 0, false
+	}
+	for _, s := range f[11:15] { // of itself and of children that ended
+		n, _ := strconv.Atoi(s)
+		ticks += n
+	}
+	return ticks, true
 }
 
 // usual is the result of tests without a change.
 type usual struct {
 	took time.Duration // less than zero if they fail
-	skip string        // tests that fail, such as those that read the generated code
+	idle int           // the longest stretch without a use of a processor, in seconds
+	skip string        // tests that fail, such as tests that read the generated code
 }
 
-// baseline runs tests without a change. It returns which changes they reach, the
-// tests to skip, and how long the others take.
-func (r *runner) baseline(p *program, name, file string) (reached map[int]bool, skip string, took time.Duration, err error) {
+// baseline runs tests without a change, and returns which changes they reach.
+func (r *runner) baseline(p *program, name, file string) (u usual, reached map[int]bool, err error) {
 	if !p.switches {
 		// The change is always on: the tests have to pass without it.
 		if u, ok := r.plain[name]; ok {
-			return nil, u.skip, u.took, nil
+			return u, nil, nil
 		}
 		plain := &program{pkg: p.pkg, overlay: filepath.Join(r.dir, "none.json"), tests: map[string]bool{}}
 		if err := os.WriteFile(plain.overlay, []byte("{}"), 0o600); err != nil {
-			return nil, "", 0, err
+			return u, nil, err
 		}
 		var failed []byte
 		if file, failed = r.testProgram(plain, name); failed != nil {
-			return nil, "", 0, fmt.Errorf("%s: %s", name, failed)
+			return u, nil, fmt.Errorf("%s: %s", name, failed)
 		}
 		defer os.Remove(file)
 	}
 	log := filepath.Join(r.dir, "reached")
 	if err := os.WriteFile(log, nil, 0o600); err != nil {
-		return nil, "", 0, err
+		return u, nil, err
 	}
-	skip = "^$"
-	for {
+	for u.skip = "^$"; ; {
 		began := time.Now()
-		out, failed := r.run(file, name, skip, 10*time.Minute, "MUTANT=0", "MUTANT_REACHED="+log)
-		took = time.Since(began)
+		out, idle, failed := r.run(file, name, u.skip, 10*time.Minute, math.MaxInt, "MUTANT=0", "MUTANT_REACHED="+log)
+		u.took, u.idle = time.Since(began), idle
 		if failed == nil {
 			break
 		}
 		at := failedTest.FindSubmatch(out)
 		if at == nil {
-			took = -1
+			u.took = -1
 			break
 		}
 		test, _, _ := strings.Cut(string(at[1]), "/")
 		fmt.Fprintf(r.out, "%s: %s fails without a change: not used\n", r.short(name), test)
-		skip += "|^" + test + "$"
+		u.skip += "|^" + test + "$"
 	}
 	if !p.switches {
-		r.plain[name] = usual{took, skip}
+		r.plain[name] = u
 	}
 	text, err := os.ReadFile(log)
 	reached = map[int]bool{}
@@ -467,7 +517,7 @@ func (r *runner) baseline(p *program, name, file string) (reached map[int]bool, 
 			reached[n] = true
 		}
 	}
-	return reached, skip, took, err
+	return u, reached, err
 }
 
 // short returns an import path without the module's.
