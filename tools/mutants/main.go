@@ -8,7 +8,7 @@
 // ++ and --, or results and zero values. Changes that do not compile are not counted.
 //
 // The changes of a package are compiled with -overlay into one test program, which
-// chooses one of them by its environment; the source tree stays as it is. Each is judged
+// chooses a change by its environment; the source tree stays as it is. Each is judged
 // by the short tests of its package, then by the tests of two packages that import it,
 // unless these tests do not reach it. A change is also noticed when tests end neither
 // way in five times their usual time, or wait far longer than usual. A survivor is a
