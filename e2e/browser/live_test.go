@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 
@@ -91,6 +93,32 @@ func TestStreams(t *testing.T) {
 	streams(0)
 }
 
+// TestClocksDiffer opens a page on a computer whose clock is an hour ahead: a note warns,
+// and rates and ages are those of the server.
+func TestClocksDiffer(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	hits(t, d, "1")
+	p := open(t)
+	_, err := chromedp.Call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `{ const now = Date.now; Date.now = () => now() + 3_600_000; }`})
+	p.must("the clock", err)
+	p.ready(base(d) + "/ui/stats?filter=^hits$")
+	p.until("!document.querySelector('#skew').hidden && document.querySelector('#skew').innerText.includes('differ by 3,6')")
+	const rate, changed = `document.querySelector('[data-rate="hits"]').textContent`, `document.querySelector('[data-changed="hits"]').textContent`
+	p.until(rate + " === '0'")
+	lines(t, d, "hits:60|c")
+	p.until(rate + " !== '0'")
+	if got := eval[float64](p, "Number("+rate+")"); !(got > 0 && got <= 90) {
+		t.Errorf("60 in about a second are %v per second", got)
+	}
+	if got := eval[string](p, changed); got != "now" && !strings.HasSuffix(got, " s") {
+		t.Errorf("the change was %s ago", got)
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
 // measure returns numbers of the page that the browser counts.
 func (p *tab) measure() map[string]float64 {
 	p.t.Helper()
@@ -103,9 +131,10 @@ func (p *tab) measure() map[string]float64 {
 	return out
 }
 
-// ticks opens a page with 500 stats that all change and returns the processor time that
-// its main thread spends on each of n ticks.
-func ticks(t *testing.T, n int) (list []time.Duration) {
+// ticks opens a page with stats that all change, as many as a page can have rows, and
+// returns the processor time that its main thread spends on each of n ticks. Nothing in
+// the page may move.
+func ticks(t *testing.T, rows string, n int) (list []time.Duration) {
 	t.Helper()
 	d := start(t)
 	c, err := net.Dial("tcp", d.Address("tcp"))
@@ -141,13 +170,14 @@ func ticks(t *testing.T, n int) (list []time.Duration) {
 	p := open(t)
 	_, err = chromedp.Call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
 	p.must("measuring", err)
-	p.ready(base(d) + "/ui/stats?filter=^ticking&rows=500")
+	p.ready(base(d) + "/ui/stats?filter=^ticking&rows=" + rows)
 	p.until("document.documentElement.dataset.order")
-	p.do(chromedp.Evaluate[chromedp.Void](`window.shift = 0; window.ticked = 0;
-		const within = (e) => e.sources.some((s) => s.node && document.querySelector('#stats').contains(s.node)); // a bar above moves all of it
-		new PerformanceObserver((list) => { for (const e of list.getEntries()) { window.shift += within(e) ? e.value : 0; } }).observe({type: 'layout-shift'});
+	p.do(chromedp.Evaluate[chromedp.Void](`window.shift = 0; window.shifted = ''; window.ticked = 0;
+		new PerformanceObserver((list) => { for (const e of list.getEntries()) { window.shift += e.value; window.shifted += e.sources.map((s) => s.node?.parentElement?.outerHTML.slice(0, 200)); } }).observe({type: 'layout-shift'});
+		window.painted = new Set();
+		new MutationObserver((list) => { for (const e of list) { window.painted.add((e.target.closest ? e.target : e.target.parentElement).closest('tr')); } }).observe(document.querySelector('#stats tbody'), {subtree: true, childList: true, characterData: true});
 		new MutationObserver(() => { window.ticked++; }).observe(document.querySelector('[data-stat="ticking.000"]'), {subtree: true, childList: true, characterData: true})`))
-	p.until("window.ticked > 1")
+	p.until("window.ticked > 1 && (window.painted.clear(), true)") // by now the browser knows what is in view
 	before := p.measure()["TaskDuration"]
 	for range n {
 		seen, after := eval[float64](p, "window.ticked"), 0.0
@@ -160,18 +190,29 @@ func ticks(t *testing.T, n int) (list []time.Duration) {
 		list = append(list, time.Duration((now-before)/(after-seen)*1e9))
 		before = now
 	}
-	if got := eval[string](p, "`${document.querySelectorAll('#stats tbody tr').length} rows, shift ${window.shift}`"); got != "500 rows, shift 0" {
-		t.Errorf("after %d ticks there are %s", n, got)
+	if got := eval[string](p, "`${document.querySelectorAll('#stats tbody tr').length} rows, shift ${window.shift}`"); got != rows+" rows, shift 0" {
+		t.Errorf("after %d ticks there are %s: %s", n, got, eval[string](p, "window.shifted"))
+	}
+	if painted := eval[float64](p, "window.painted.size"); painted < 20 || painted > 90 {
+		t.Errorf("%v of %s rows were painted", painted, rows)
 	}
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)
 	return list
 }
 
-// TestManyRowsTick opens a page with 500 rows that all change: nothing shifts, and no row
-// is added. The time is judged by a proof, on a machine with nothing else to do.
+// TestManyRowsTick opens pages of 500 and of 100 rows that all change: nothing shifts, no
+// row is added, and only those in view are painted, so that 500 do not cost five times as
+// much. The time itself is judged by a proof, on a machine with nothing else to do.
 func TestManyRowsTick(t *testing.T) {
-	t.Logf("processor time of the ticks: %v", ticks(t, 3))
+	few, many := ticks(t, "100", 5), ticks(t, "500", 5)
+	slices.Sort(few)
+	slices.Sort(many)
+	ratio := float64(many[2]) / float64(few[2])
+	t.Logf("processor time of the ticks with 100 rows: %v, with 500 rows: %v: %.1f times as much", few, many, ratio)
+	if ratio > 4 {
+		t.Errorf("500 rows cost %.1f times as much as 100", ratio)
+	}
 }
 
 // hours feeds a page events of the stream, of so many seconds, and changes what it shows

@@ -22,7 +22,7 @@ import (
 
 // TestProofTicks lets 500 rows change for a minute.
 func TestProofTicks(t *testing.T) {
-	list := ticks(t, 60)
+	list := ticks(t, "500", 60)
 	slices.Sort(list)
 	t.Logf("processor time of the main thread in a tick of 500 rows: median %v, p95 %v", list[len(list)/2], list[len(list)*95/100])
 	if p95 := list[len(list)*95/100]; p95 > 16*time.Millisecond {
