@@ -11,6 +11,9 @@ package certinfo
 
 import (
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -39,6 +42,29 @@ type AltName struct{ Kind, Value string }
 // Validity is the period in which an OCSP response is valid. Until is zero if
 // the response does not name its end.
 type Validity struct{ From, Until time.Time }
+
+// ParsePEM returns the certificates in a PEM text, in order and at least one, and skips
+// other blocks.
+func ParsePEM(text []byte) (list []*x509.Certificate, err error) {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(list)+1, err)
+		}
+		list = append(list, cert)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("no certificate in PEM form")
+	}
+	return list, nil
+}
 
 // Describe returns the description of a parsed certificate.
 func Describe(path string, cert *x509.Certificate) Certificate {

@@ -58,7 +58,7 @@ func importTable() []importRow {
 		{"upstream/httptransport", []string{"upstream", "upstream/..."}},
 		{"upstream/eventlog", []string{"internal/logfile"}},
 		{"upstream/config", nil},
-		{"upstream/config/...", []string{"upstream/config", "upstream/config/...", "internal/wire", "internal/conftree"}},
+		{"upstream/config/...", []string{"certinfo", "upstream/config", "upstream/config/...", "internal/wire", "internal/conftree"}},
 		{"upstream/xds", []string{"store", "upstream", "upstream/...", "certinfo"}},
 		{"server/configdump", []string{"store", "own/...", "internal/jsontext", "internal/wire", "upstream/config", "admin/dump"}},
 		{"server/listeners", []string{"store", "upstream/config"}},

@@ -1,8 +1,6 @@
 package certs
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
@@ -20,23 +18,13 @@ func Parse(path string, text []byte) ([]certinfo.Certificate, error) {
 	if len(text) > maxPEMBytes {
 		return nil, fmt.Errorf("certs: %q: %d bytes are more than %d", path, len(text), maxPEMBytes)
 	}
-	var list []certinfo.Certificate
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("certs: %q: certificate %d: %w", path, len(list)+1, err)
-		}
-		list = append(list, certinfo.Describe(path, cert))
+	parsed, err := certinfo.ParsePEM(text)
+	if err != nil {
+		return nil, fmt.Errorf("certs: %q: %w", path, err)
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("certs: %q: no certificate in PEM form", path)
+	list := make([]certinfo.Certificate, len(parsed))
+	for i, cert := range parsed {
+		list[i] = certinfo.Describe(path, cert)
 	}
 	return list, nil
 }

@@ -301,23 +301,9 @@ func (f *Factory) certificates(d config.Data, at string) ([]*x509.Certificate, e
 	if err != nil {
 		return nil, err
 	}
-	var list []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s: not a certificate", at, where(d))
-		}
-		list = append(list, c)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: %s: no certificate found", at, where(d))
+	list, err := certinfo.ParsePEM(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", at, where(d), err)
 	}
 	return list, nil
 }

@@ -244,7 +244,7 @@ func TestReload(t *testing.T) {
 	// An invalid file changes nothing.
 	write(t, dir, "ca.pem", "nothing")
 	want := `transport: cluster "c": transport_socket.typed_config.common_tls_context.validation_context.trusted_ca: "` +
-		filepath.Join(dir, "ca.pem") + `": no certificate found`
+		filepath.Join(dir, "ca.pem") + `": no certificate in PEM form`
 	if err := f.Reload(); err == nil || err.Error() != want {
 		t.Errorf("reload: %v, want %s", err, want)
 	}

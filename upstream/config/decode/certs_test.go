@@ -63,13 +63,13 @@ func TestCertificatesAreReadAtLoad(t *testing.T) {
 		{"good", certificate("/cert.pem", "/key.pem"), nil},
 		{"missing", certificate("/none.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/none.pem": file does not exist`)},
 		{"missing-key", certificate("/cert.pem", "/none.pem"), one(at + `tls_certificates[0].private_key: "/none.pem": file does not exist`)},
-		{"empty", certificate("/empty.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/empty.pem": no certificate found`)},
-		{"broken", certificate("/broken.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/broken.pem": not a certificate`)},
+		{"empty", certificate("/empty.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/empty.pem": no certificate in PEM form`)},
+		{"broken", certificate("/broken.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/broken.pem": certificate 1: x509: malformed certificate`)},
 		{"other-key", certificate("/cert.pem", "/other.pem"), one(at + `tls_certificates[0].private_key: "/other.pem": does not fit the certificate`)},
 		{"authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {filename: /cert.pem}}}}\n", nil},
-		{"inline-authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {inline_string: x}}}}\n", one(at + "validation_context.trusted_ca: <inline>: no certificate found")},
+		{"inline-authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {inline_string: x}}}}\n", one(at + "validation_context.trusted_ca: <inline>: no certificate in PEM form")},
 		{"combined", "tls_context: {common_tls_context: {combined_validation_context: {default_validation_context: {trusted_ca: {filename: /key.pem}}, validation_context_sds_secret_config: {name: s}}}}\n",
-			one(at + `combined_validation_context.default_validation_context.trusted_ca: "/key.pem": no certificate found`)},
+			one(at + `combined_validation_context.default_validation_context.trusted_ca: "/key.pem": no certificate in PEM form`)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

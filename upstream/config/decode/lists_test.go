@@ -56,9 +56,9 @@ func TestCertificateBehindAnotherBlock(t *testing.T) {
 	good, _ := pair(t)
 	for content, want := range map[string]string{
 		other + string(good):  "",
-		other:                 "no certificate found",
-		string(good) + broken: "not a certificate",
-		other + broken:        "not a certificate",
+		other:                 "no certificate in PEM form",
+		string(good) + broken: "certificate 2: ",
+		other + broken:        "certificate 1: ",
 	} {
 		o := options()
 		o.ReadFile = func(string) ([]byte, error) { return []byte(content), nil }

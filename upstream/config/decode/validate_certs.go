@@ -2,14 +2,14 @@ package decode
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // certificates checks that the data sources of a TLS context hold certificates and
@@ -58,25 +58,11 @@ func (k *clusterCheck) certificate(path string, d *corev3.DataSource) ([]byte, b
 	if !ok {
 		return nil, false
 	}
-	found := false
-	for rest := b; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			k.errorf(BadValue, path, "%s: not a certificate", sourceName(d))
-			return nil, false
-		}
-		found = true
+	if _, err := certinfo.ParsePEM(b); err != nil {
+		k.errorf(BadValue, path, "%s: %v", sourceName(d), err)
+		return nil, false
 	}
-	if !found {
-		k.errorf(BadValue, path, "%s: no certificate found", sourceName(d))
-	}
-	return b, found
+	return b, true
 }
 
 // content returns the data of a data source, false if it is empty, cannot be read or
