@@ -13,8 +13,8 @@ import (
 type Parcel struct {
 	// Sink is the name of the sink, and Form identifies the encoding of Data.
 	Sink, Form string
-	// Lane is the part of the sink that keeps the order of its packets.
-	Lane int
+	// Shard is the part of the sink that keeps the order of its packets.
+	Shard int
 	// Queued is when the packet was queued.
 	Queued time.Time
 	// Metrics is the number of metrics in the packet.

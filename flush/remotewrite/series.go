@@ -50,7 +50,7 @@ type pattern struct {
 	hash   uint64  // of the values that are known
 	meta   metadata
 	none   bool // nothing is left of the name
-	lanes  []encoded
+	shards []encoded
 }
 
 // encoded are the parts of an encoded series that it has in common with others of a
@@ -149,11 +149,11 @@ func (n *namer) read(c *store.Cursor, k store.Kind) bool {
 
 // learn sets the labels of m, the pattern of the stat under c with a number of tags. The
 // stat must not have a [store.Series].
-func (n *namer) learn(m *pattern, c *store.Cursor, tags, lanes int) {
+func (n *namer) learn(m *pattern, c *store.Cursor, tags, shards int) {
 	m.labels, m.tags, m.hash = m.labels[:0], m.tags[:0], 0
-	m.lanes = slices.Grow(m.lanes[:0], lanes)[:lanes]
-	for i := range m.lanes {
-		m.lanes[i].batch = 0
+	m.shards = slices.Grow(m.shards[:0], shards)[:shards]
+	for i := range m.shards {
+		m.shards[i].batch = 0
 	}
 	if m.none = !n.read(c, c.Kind()); m.none {
 		return

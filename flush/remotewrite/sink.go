@@ -93,7 +93,7 @@ type Sink struct {
 
 	// Of Flush.
 	names   *namer
-	batches []batch // by lane
+	batches []batch // by shard
 	walk    totals.Walk
 	counts  []uint64
 }
@@ -138,7 +138,7 @@ func New(cfg Config) (*Sink, error) {
 		s.version.Store(uint32(Version2))
 	}
 	s.queue = sinkqueue.New(sinkqueue.Config{
-		Options: cfg.Options, Kind: "remote_write", Target: client.Target(), Lanes: cfg.Shards, Send: s.send, Ended: client.Close,
+		Options: cfg.Options, Kind: "remote_write", Target: client.Target(), Shards: cfg.Shards, Send: s.send, Ended: client.Close,
 	})
 	s.Sender = s.queue.Sender()
 	return s, nil
@@ -210,9 +210,9 @@ func (s *Sink) scalar(c *store.Cursor, k store.Kind, out sample) {
 	if !s.read(c, k) {
 		return
 	}
-	lane := s.lane(s.names.hash())
-	s.batches[lane].add(s.names.all("", ""), s.metadata(c, k), out)
-	s.full(lane)
+	shard := s.shard(s.names.hash())
+	s.batches[shard].add(s.names.all("", ""), s.metadata(c, k), out)
+	s.full(shard)
 }
 
 // patterned adds a sample of the counter or gauge under c, whose pattern is p.
@@ -226,9 +226,9 @@ func (s *Sink) patterned(c *store.Cursor, p *store.Pattern, out sample) {
 		s.queue.Skipped()
 		return
 	}
-	lane := s.lane(s.names.fill(m, c.Values(p)))
-	s.batches[lane].addPattern(m, &m.lanes[lane], out)
-	s.full(lane)
+	shard := s.shard(s.names.fill(m, c.Values(p)))
+	s.batches[shard].addPattern(m, &m.shards[shard], out)
+	s.full(shard)
 }
 
 // metadata returns the metadata of the stat under c.
@@ -237,8 +237,8 @@ func (s *Sink) metadata(c *store.Cursor, k store.Kind) metadata {
 	return metadata{kindType(k, d), d.Help, d.Unit}
 }
 
-// lane returns the lane of a series, and of all others of a histogram, for its hash.
-func (s *Sink) lane(hash uint64) int { return int(hash >> 32 % uint64(len(s.batches))) }
+// shard returns the shard of a series, and of all others of a histogram, for its hash.
+func (s *Sink) shard(hash uint64) int { return int(hash >> 32 % uint64(len(s.batches))) }
 
 // read makes the series of the stat under c current.
 func (s *Sink) read(c *store.Cursor, k store.Kind) bool {
@@ -282,8 +282,8 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 	if st != nil {
 		start = totals.Start(c, at)
 	}
-	lane := s.lane(s.names.hash())
-	b := &s.batches[lane]
+	shard := s.shard(s.names.hash())
+	b := &s.batches[shard]
 	native, classic := s.forms(b)
 	unit := s.unit(c)
 	if native {
@@ -314,25 +314,25 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 		b.add(s.names.all("_sum", ""), m, value(sum))
 		b.add(s.names.all("_count", ""), m, value(count))
 	}
-	s.full(lane)
+	s.full(shard)
 }
 
 // staleMarker returns the NaN that ends a series.
 func staleMarker() float64 { return math.Float64frombits(0x7ff0000000000002) }
 
-// full queues the batch of a lane if it is complete.
-func (s *Sink) full(lane int) {
-	if b := &s.batches[lane]; b.samples >= s.cfg.Batch || b.size() >= maxBody {
-		s.queueBatch(lane)
+// full queues the batch of a shard if it is complete.
+func (s *Sink) full(shard int) {
+	if b := &s.batches[shard]; b.samples >= s.cfg.Batch || b.size() >= maxBody {
+		s.queueBatch(shard)
 	}
 }
 
-func (s *Sink) queueBatch(lane int) {
-	b := &s.batches[lane]
+func (s *Sink) queueBatch(shard int) {
+	b := &s.batches[shard]
 	if b.samples == 0 {
 		return
 	}
-	s.queue.AddTo(lane, b.packet(), b.samples)
+	s.queue.AddTo(shard, b.packet(), b.samples)
 	b.reset(b.version, b.since, s.names.seed)
 }
 

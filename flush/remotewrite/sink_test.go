@@ -365,8 +365,8 @@ func TestDefaults(t *testing.T) {
 		if (err == nil) != (tt.want.Shards > 0) {
 			t.Errorf("%d shards, a batch of %d: %v", tt.shards, tt.batch, err)
 		}
-		if err == nil && (s.queue.Lanes() != tt.want.Shards || s.cfg.Batch != tt.want.Batch || s.walk.Refresh != tt.want.Refresh) {
-			t.Errorf("%d lanes, a batch of %d, a refresh of %v, want %+v", s.queue.Lanes(), s.cfg.Batch, s.walk.Refresh, tt.want)
+		if err == nil && (s.queue.Shards() != tt.want.Shards || s.cfg.Batch != tt.want.Batch || s.walk.Refresh != tt.want.Refresh) {
+			t.Errorf("%d shards, a batch of %d, a refresh of %v, want %+v", s.queue.Shards(), s.cfg.Batch, s.walk.Refresh, tt.want)
 		}
 	}
 }
@@ -410,8 +410,8 @@ func TestSeriesWithTheSamePattern(t *testing.T) {
 	}
 }
 
-// TestSeriesKeepTheirLane: a series has the same hash whether its pattern is known or not.
-func TestSeriesKeepTheirLane(t *testing.T) {
+// TestSeriesKeepTheirShard: a series has the same hash whether its pattern is known or not.
+func TestSeriesKeepTheirShard(t *testing.T) {
 	st := store.New(store.Options{})
 	for i := range 20 {
 		st.Root().Counter("hits", tags.Tag{Name: "zone", Value: fmt.Sprint(i)}, tags.Tag{Name: "code", Value: "y"}).Inc()

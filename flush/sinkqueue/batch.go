@@ -2,7 +2,7 @@ package sinkqueue
 
 // Batch collects lines into packets of a queue. One goroutine uses it.
 type Batch struct {
-	// Queue gets the packets, on its first lane. Required.
+	// Queue gets the packets, on its first shard. Required.
 	Queue *Queue
 	// Limit is the size of the longest packet; a longer line is sent alone.
 	Limit int

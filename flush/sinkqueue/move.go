@@ -16,7 +16,7 @@ func (q *Queue) form() string {
 	return q.cfg.Kind
 }
 
-// Hold removes everything that is not delivered, and lanes send nothing until
+// Hold removes everything that is not delivered, and shards send nothing until
 // [Queue.Release]. It waits for attempts that are under way, at most until ctx ends. An
 // attempt that goes on keeps its packet.
 func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
@@ -28,21 +28,21 @@ func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 		q.settled.Broadcast()
 	})()
 	q.held = true
-	for ctx.Err() == nil && slices.ContainsFunc(q.lanes, func(l *lane) bool { return !l.sending.IsZero() }) {
+	for ctx.Err() == nil && slices.ContainsFunc(q.shards, func(s *shard) bool { return !s.sending.IsZero() }) {
 		q.settled.Wait()
 	}
 	p := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}
-	for i, l := range q.lanes {
-		p.Lane = i
-		for len(l.queue) > 0 {
-			next := l.pop()
+	for i, s := range q.shards {
+		p.Shard = i
+		for len(s.queue) > 0 {
+			next := s.pop()
 			q.size -= len(next.data)
 			q.waiting -= next.metrics
 			p.Data, p.Metrics, p.Queued = next.data, next.metrics, next.queued
 			q.removed = append(q.removed, p)
 		}
 	}
-	p.Lane, p.Metrics = 0, 0
+	p.Shard, p.Metrics = 0, 0
 	for key, n := range q.owed {
 		p.Data, p.Increments = []byte(key), n
 		q.removed = append(q.removed, p)
@@ -67,8 +67,8 @@ func (q *Queue) Release(moved bool) {
 	if q.ended {
 		q.lose()
 	}
-	for _, l := range q.lanes {
-		l.signal()
+	for _, s := range q.shards {
+		s.signal()
 	}
 	q.trim()
 }
@@ -93,18 +93,18 @@ func (q *Queue) put(p flush.Parcel) {
 		q.owedGauge.Set(uint64(len(q.owed)))
 		return
 	}
-	l := q.lanes[0]
-	if p.Lane < len(q.lanes) {
-		l = q.lanes[p.Lane]
+	s := q.shards[0]
+	if p.Shard < len(q.shards) {
+		s = q.shards[p.Shard]
 	}
-	at, _ := slices.BinarySearchFunc(l.queue, p, func(have packet, p flush.Parcel) int {
+	at, _ := slices.BinarySearchFunc(s.queue, p, func(have packet, p flush.Parcel) int {
 		if have.queued.After(p.Queued) {
 			return 1
 		}
 		return -1 // equal ones keep their order
 	})
-	l.queue = slices.Insert(l.queue, at, packet{p.Data, p.Metrics, p.Queued})
+	s.queue = slices.Insert(s.queue, at, packet{p.Data, p.Metrics, p.Queued})
 	q.size += len(p.Data)
 	q.waiting += p.Metrics
-	l.signal()
+	s.signal()
 }

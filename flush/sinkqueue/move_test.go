@@ -28,12 +28,12 @@ func TestUndeliveredPacketsMove(t *testing.T) {
 	for _, moved := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			from, to := &target{err: errDown}, &target{}
-			q, metric, stop := queue(t, from, func(c *sinkqueue.Config) { c.Lanes, c.QueueBytes = 2, 12 })
+			q, metric, stop := queue(t, from, func(c *sinkqueue.Config) { c.Shards, c.QueueBytes = 2, 12 })
 			for _, p := range []string{"a:1\n", "b:2\n", "c:4\n", "d:8\n"} { // a becomes owed
 				q.AddTo(1, []byte(p), 1)
 				time.Sleep(time.Second)
 			}
-			next, received, end := queue(t, to, func(c *sinkqueue.Config) { c.Lanes = 2 })
+			next, received, end := queue(t, to, func(c *sinkqueue.Config) { c.Shards = 2 })
 			parcels := hold(t, q)
 			if len(parcels) != 4 || metric("queue_bytes") != 0 || metric("owed_series") != 0 {
 				t.Errorf("%d parcels, %d bytes and %d series stay", len(parcels), metric("queue_bytes"), metric("owed_series"))

@@ -7,8 +7,8 @@
 // but does not lose them. A packet whose delivery is unknown is counted and, by
 // default, not sent again, so that nothing is counted twice.
 //
-// A queue has one or more lanes. Each has its own order and its own sender, so
-// packets of different lanes travel at the same time.
+// A queue has one or more shards. Each has its own order and its own sender, so
+// packets of different shards are sent concurrently.
 package sinkqueue
 
 import (
@@ -63,14 +63,14 @@ type Config struct {
 	// Words name the metrics of a queue that does not belong to a sink. Such a
 	// queue has no metrics about increments and values.
 	Words Words
-	// Lanes is the number of lanes. Default 1.
-	Lanes int
+	// Shards is the number of shards. Default 1.
+	Shards int
 	// Series limits the series that keep undelivered increments outside the
 	// queue. Increments of further series are lost and counted. Default 1 Mi.
 	Series int
 	// Send sends a packet and returns how many of its bytes, in whole lines, are
 	// sent. After an error the rest was surely not delivered and is tried
-	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Lanes call
+	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Shards call
 	// it at the same time. Required.
 	Send func(ctx context.Context, data []byte) (sent int, err error)
 	// Increments calls yield for each counter increment in a packet, with a key
@@ -95,11 +95,11 @@ type Config struct {
 // metrics.
 type Words struct{ Scope, Tag, Unit string }
 
-// Queue sends packets in order, from one goroutine per lane. Create it with [New];
+// Queue sends packets in order, from one goroutine per shard. Create it with [New];
 // its methods are safe for concurrent use.
 type Queue struct {
-	cfg   Config
-	lanes []*lane
+	cfg    Config
+	shards []*shard
 
 	packets, metrics, bytes, errs, retries    *store.Counter
 	dropped, ambiguous, lostPackets, lostIn   *store.Counter
@@ -111,13 +111,13 @@ type Queue struct {
 	closed chan struct{}
 	once   sync.Once
 
-	mu      sync.Mutex // guards the rest and the queues of lanes
+	mu      sync.Mutex // guards the rest and the queues of shards
 	size    int        // bytes queued or being sent
 	waiting int        // metrics queued or being sent
 	owed    Owed
 	lastErr error
 	errAt   time.Time
-	held    bool           // by Hold: lanes take no packets
+	held    bool           // by Hold: shards take no packets
 	removed []flush.Parcel // by Hold
 	settled sync.Cond      // signaled when an attempt ends
 	ended   bool           // Run has returned
@@ -168,30 +168,30 @@ func New(cfg Config) *Queue {
 		q.skipped = sc.Counter("skipped_names", tag)
 	}
 	q.settled.L = &q.mu
-	for range max(cfg.Lanes, 1) {
-		q.lanes = append(q.lanes, &lane{q: q, more: make(chan struct{}, 1), now: make(chan struct{}, 1)})
+	for range max(cfg.Shards, 1) {
+		q.shards = append(q.shards, &shard{q: q, more: make(chan struct{}, 1), now: make(chan struct{}, 1)})
 	}
 	return q
 }
 
-// Add queues a packet with a number of metrics on the first lane and returns at
+// Add queues a packet with a number of metrics on the first shard and returns at
 // once. The queue keeps data.
 func (q *Queue) Add(data []byte, metrics int) { q.AddTo(0, data, metrics) }
 
-// AddTo is Add for a lane.
+// AddTo is Add for a shard.
 func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.lanes[n]
-	l.queue = append(l.queue, packet{data, metrics, time.Now()})
+	s := q.shards[n]
+	s.queue = append(s.queue, packet{data, metrics, time.Now()})
 	q.size += len(data)
 	q.waiting += metrics
 	q.trim()
 	if q.ended {
 		q.lose()
 	}
-	if len(l.queue) == 1 { // the lane goes on as long as there is more
-		l.signal()
+	if len(s.queue) == 1 { // the shard goes on as long as there is more
+		s.signal()
 	}
 }
 
@@ -200,9 +200,9 @@ func (q *Queue) AddTo(n int, data []byte, metrics int) {
 func (q *Queue) Take(yield func(data []byte, metrics int)) {
 	var all []packet
 	q.mu.Lock()
-	for _, l := range q.lanes {
-		for len(l.queue) > 0 {
-			p := l.pop()
+	for _, s := range q.shards {
+		for len(s.queue) > 0 {
+			p := s.pop()
 			q.size -= len(p.data)
 			q.waiting -= p.metrics
 			all = append(all, p)
@@ -218,16 +218,16 @@ func (q *Queue) Take(yield func(data []byte, metrics int)) {
 
 // Retry ends the pauses after errors: the next attempts are made at once.
 func (q *Queue) Retry() {
-	for _, l := range q.lanes {
+	for _, s := range q.shards {
 		select {
-		case l.now <- struct{}{}:
+		case s.now <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// Lanes returns the number of lanes.
-func (q *Queue) Lanes() int { return len(q.lanes) }
+// Shards returns the number of shards.
+func (q *Queue) Shards() int { return len(q.shards) }
 
 // Owed are increments that wait for a later packet, by the key of their series.
 type Owed map[string]uint64
@@ -284,13 +284,13 @@ func (q *Queue) Delivery() flush.SinkDelivery {
 	defer q.mu.Unlock()
 	d.Bytes, d.Metrics, d.Owed, d.LastError, d.LastErrorAt = q.size, q.waiting, len(q.owed), q.lastErr, q.errAt
 	now := time.Now()
-	for _, l := range q.lanes {
-		d.Packets += len(l.queue)
-		if at := l.oldest(); !at.IsZero() {
+	for _, s := range q.shards {
+		d.Packets += len(s.queue)
+		if at := s.oldest(); !at.IsZero() {
 			d.Age = max(d.Age, now.Sub(at))
 		}
-		if l.retry.After(now) && (d.NextRetry.IsZero() || l.retry.Before(d.NextRetry)) {
-			d.NextRetry = l.retry
+		if s.retry.After(now) && (d.NextRetry.IsZero() || s.retry.Before(d.NextRetry)) {
+			d.NextRetry = s.retry
 		}
 	}
 	return d
@@ -300,10 +300,10 @@ func (q *Queue) Delivery() flush.SinkDelivery {
 func (q *Queue) trim() {
 	now := time.Now()
 	for {
-		var oldest *lane
-		for _, l := range q.lanes {
-			if len(l.queue) > 0 && (oldest == nil || l.queue[0].queued.Before(oldest.queue[0].queued)) {
-				oldest = l
+		var oldest *shard
+		for _, s := range q.shards {
+			if len(s.queue) > 0 && (oldest == nil || s.queue[0].queued.Before(oldest.queue[0].queued)) {
+				oldest = s
 			}
 		}
 		if oldest == nil || q.size <= q.cfg.QueueBytes && now.Sub(oldest.queue[0].queued) <= q.cfg.QueueAge {
@@ -312,8 +312,8 @@ func (q *Queue) trim() {
 		q.drop(oldest.pop())
 	}
 	var age time.Duration
-	for _, l := range q.lanes {
-		if at := l.oldest(); !at.IsZero() {
+	for _, s := range q.shards {
+		if at := s.oldest(); !at.IsZero() {
 			age = max(age, now.Sub(at))
 		}
 	}
@@ -375,10 +375,10 @@ func (q *Queue) Run(ctx context.Context) {
 		defer q.cfg.Ended()
 	}
 	var all sync.WaitGroup
-	for _, l := range q.lanes[1:] {
-		all.Go(func() { guard.New(q.cfg.Logger).Run("lane of a sink", func() { l.run(ctx) }) })
+	for _, s := range q.shards[1:] {
+		all.Go(func() { guard.New(q.cfg.Logger).Run("shard of a sink", func() { s.run(ctx) }) })
 	}
-	q.lanes[0].run(ctx)
+	q.shards[0].run(ctx)
 	all.Wait()
 }
 
@@ -396,9 +396,9 @@ func (q *Queue) end() {
 // will be none. The caller holds q.mu.
 func (q *Queue) lose() {
 	metrics, increments, values := q.waiting, q.lostIn.Total(), q.lostValues.Total()
-	for _, l := range q.lanes {
-		for len(l.queue) > 0 {
-			q.drop(l.pop())
+	for _, s := range q.shards {
+		for len(s.queue) > 0 {
+			q.drop(s.pop())
 		}
 	}
 	for key, n := range q.owed {

@@ -368,8 +368,8 @@ func TestWordsCountAndTake(t *testing.T) {
 	})
 }
 
-// TestPacketsWakeTheirLane: when it is idle, and after Hold.
-func TestPacketsWakeTheirLane(t *testing.T) {
+// TestPacketsWakeTheirShard: when it is idle, and after Hold.
+func TestPacketsWakeTheirShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &target{}
 		q, _, stop := queue(t, r, nil)

@@ -165,7 +165,7 @@ func samples() []store.ExportedStat {
 func parcels() []Parcel {
 	at := time.Unix(1_700_000_000, 7)
 	return []Parcel{
-		{Sink: "a", Form: "statsd", Lane: 3, Queued: at, Metrics: 9, Data: bytes.Repeat([]byte("hits:1|c\n"), batchPart/9)},
+		{Sink: "a", Form: "statsd", Shard: 3, Queued: at, Metrics: 9, Data: bytes.Repeat([]byte("hits:1|c\n"), batchPart/9)},
 		{Sink: "", Form: "", Queued: at, Data: []byte{0}},
 		{Sink: "b", Form: "otlp increments", Queued: at, Increments: 1 << 63, Data: bytes.Repeat([]byte("k"), batchPart-5)},
 		{Sink: "c", Queued: at, Metrics: 1, Data: []byte("last")},

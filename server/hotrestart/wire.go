@@ -245,7 +245,7 @@ func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 // Parcel is something that a sink of this process has not delivered.
 type Parcel struct {
 	Sink, Form string
-	Lane       int
+	Shard      int
 	Queued     time.Time
 	Metrics    int
 	Increments uint64
@@ -254,7 +254,7 @@ type Parcel struct {
 
 func appendParcel(dst []byte, p *Parcel) []byte {
 	dst = appendText(appendText(dst, p.Sink), p.Form)
-	for _, n := range []uint64{uint64(p.Lane), uint64(p.Queued.UnixNano()), uint64(p.Metrics), p.Increments, uint64(len(p.Data))} {
+	for _, n := range []uint64{uint64(p.Shard), uint64(p.Queued.UnixNano()), uint64(p.Metrics), p.Increments, uint64(len(p.Data))} {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	return append(dst, p.Data...)
@@ -266,11 +266,11 @@ func parseParcels(b []byte, visit func(Parcel)) error {
 	r := reader{b: b}
 	for len(r.b) > 0 {
 		p := Parcel{Sink: r.text(), Form: r.text()}
-		lane, queued, metrics := r.number(), r.number(), r.number()
-		if p.Increments = r.number(); lane > math.MaxInt32 || metrics > math.MaxInt32 {
+		shard, queued, metrics := r.number(), r.number(), r.number()
+		if p.Increments = r.number(); shard > math.MaxInt32 || metrics > math.MaxInt32 {
 			return errMalformed
 		}
-		p.Lane, p.Queued, p.Metrics = int(lane), time.Unix(0, int64(queued)), int(metrics)
+		p.Shard, p.Queued, p.Metrics = int(shard), time.Unix(0, int64(queued)), int(metrics)
 		n := r.number()
 		if r.bad || n > uint64(len(r.b)) {
 			return errMalformed

@@ -14,38 +14,38 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
 
-// TestLanesKeepTheirOrder sends on four lanes, of which one is slow and one fails for a
+// TestShardsKeepTheirOrder sends on four shards, of which one is slow and one fails for a
 // while.
-func TestLanesKeepTheirOrder(t *testing.T) {
+func TestShardsKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		got := map[string][]string{}
 		began := time.Now()
 		q, metric, stop := queue(t, &target{}, func(c *sinkqueue.Config) {
-			c.Lanes = 4
+			c.Shards = 4
 			c.Send = func(_ context.Context, data []byte) (int, error) {
-				lane, n, _ := strings.Cut(string(data), "-")
-				if lane == "1" {
+				shard, n, _ := strings.Cut(string(data), "-")
+				if shard == "1" {
 					time.Sleep(time.Second)
 				}
-				if lane == "2" && time.Since(began) < 5*time.Second {
+				if shard == "2" && time.Since(began) < 5*time.Second {
 					return 0, errDown
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				got[lane] = append(got[lane], n)
+				got[shard] = append(got[shard], n)
 				return len(data), nil
 			}
 		})
 		for i := range 10 {
-			for lane := range 4 {
-				q.AddTo(lane, fmt.Appendf(nil, "%d-%d", lane, i), 1)
+			for shard := range 4 {
+				q.AddTo(shard, fmt.Appendf(nil, "%d-%d", shard, i), 1)
 			}
 		}
 		synctest.Wait()
 		mu.Lock()
 		if len(got["0"]) != 10 || len(got["3"]) != 10 || len(got["2"]) != 0 {
-			t.Errorf("lanes wait for each other: %v", got)
+			t.Errorf("shards wait for each other: %v", got)
 		}
 		mu.Unlock()
 		if d := q.Delivery(); d.Packets != 19 || d.Bytes != 60 {
@@ -53,9 +53,9 @@ func TestLanesKeepTheirOrder(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		stop()
-		for lane, list := range got {
+		for shard, list := range got {
 			if len(list) != 10 || !slices.IsSorted(list) {
-				t.Errorf("lane %s sent %v", lane, list)
+				t.Errorf("shard %s sent %v", shard, list)
 			}
 		}
 		if metric("packets") != 40 || metric("queue_bytes") != 0 {
@@ -99,17 +99,17 @@ func TestValuesAreCounted(t *testing.T) {
 	}
 }
 
-// TestPanicInALane: increments of one packet cannot be read.
-func TestPanicInALane(t *testing.T) {
+// TestPanicInAShard: increments of one packet cannot be read.
+func TestPanicInAShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)
 		q, _, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) {
-			c.Lanes, c.QueueAge, c.Logger = 2, time.Second, panics.Logger()
+			c.Shards, c.QueueAge, c.Logger = 2, time.Second, panics.Logger()
 			c.Increments = func([]byte, func([]byte, uint64)) { panic(guardtest.Canary) }
 		})
 		q.AddTo(1, []byte("a"), 1)
 		time.Sleep(time.Minute)
-		panics.Caught("lane of a sink")
+		panics.Caught("shard of a sink")
 		stop()
 	})
 }

@@ -16,8 +16,8 @@ type packet struct {
 	queued  time.Time
 }
 
-// lane sends its packets one after the other. Queue.mu guards the fields below it.
-type lane struct {
+// shard sends its packets one after the other. Queue.mu guards the fields below it.
+type shard struct {
 	q    *Queue
 	more chan struct{} // has an element if packets may be queued
 	now  chan struct{} // has an element if the next attempt must not wait
@@ -27,55 +27,55 @@ type lane struct {
 	retry   time.Time // of the next attempt after an error, or zero
 }
 
-// signal makes the lane look for packets.
-func (l *lane) signal() {
+// signal makes the shard look for packets.
+func (s *shard) signal() {
 	select {
-	case l.more <- struct{}{}:
+	case s.more <- struct{}{}:
 	default:
 	}
 }
 
 // oldest returns when the oldest packet was queued, zero if there is none.
-func (l *lane) oldest() time.Time {
-	if l.sending.IsZero() && len(l.queue) > 0 {
-		return l.queue[0].queued
+func (s *shard) oldest() time.Time {
+	if s.sending.IsZero() && len(s.queue) > 0 {
+		return s.queue[0].queued
 	}
-	return l.sending
+	return s.sending
 }
 
 // pop removes the oldest packet. The caller holds Queue.mu.
-func (l *lane) pop() packet {
-	p := l.queue[0]
-	l.queue[0] = packet{}
-	l.queue = l.queue[1:]
+func (s *shard) pop() packet {
+	p := s.queue[0]
+	s.queue[0] = packet{}
+	s.queue = s.queue[1:]
 	return p
 }
 
 // take removes the oldest packet in order to send it.
-func (l *lane) take() (p packet, ok bool) {
-	l.q.mu.Lock()
-	defer l.q.mu.Unlock()
-	l.q.trim()
-	if len(l.queue) == 0 || l.q.held {
+func (s *shard) take() (p packet, ok bool) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	s.q.trim()
+	if len(s.queue) == 0 || s.q.held {
 		return packet{}, false
 	}
-	p = l.pop()
-	l.sending = p.queued
+	p = s.pop()
+	s.sending = p.queued
 	return p, true
 }
 
 // settle ends the attempt to send p, which was before at its begin. If back is set it
 // queues the rest again, as the oldest packet.
-func (l *lane) settle(p, before packet, back bool, err error, retry time.Time) {
-	q := l.q
+func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) {
+	q := s.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l.sending, l.retry = time.Time{}, retry
+	s.sending, s.retry = time.Time{}, retry
 	q.settled.Broadcast()
 	q.size -= len(before.data)
 	q.waiting -= before.metrics
 	if back {
-		l.queue = append([]packet{p}, l.queue...)
+		s.queue = append([]packet{p}, s.queue...)
 		q.size += len(p.data)
 		q.waiting += p.metrics
 	}
@@ -85,14 +85,14 @@ func (l *lane) settle(p, before packet, back bool, err error, retry time.Time) {
 	q.trim()
 }
 
-// run sends packets until ctx ends or the queue is closed and the lane is empty.
-func (l *lane) run(ctx context.Context) {
-	q := l.q
+// run sends packets until ctx ends or the queue is closed and the shard is empty.
+func (s *shard) run(ctx context.Context) {
+	q := s.q
 	pause := MinRetry
 	var failing time.Time // start of the outage
 	for {
 		closing := q.closing() // before take, so that nothing queued before Close is left
-		p, ok := l.take()
+		p, ok := s.take()
 		if !ok {
 			if closing {
 				return
@@ -101,7 +101,7 @@ func (l *lane) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-q.closed:
-			case <-l.more:
+			case <-s.more:
 			}
 			continue
 		}
@@ -109,10 +109,10 @@ func (l *lane) run(ctx context.Context) {
 			q.retries.Inc()
 		}
 		before := p
-		err := l.send(ctx, &p)
+		err := s.send(ctx, &p)
 		again := err != nil && !errors.Is(err, ErrRefused) && (q.cfg.Resend || !errors.Is(err, ErrAmbiguous))
 		if err == nil || !again {
-			l.settle(p, before, false, err, time.Time{})
+			s.settle(p, before, false, err, time.Time{})
 			if err == nil {
 				if !failing.IsZero() {
 					q.log(slog.LevelInfo, q.cfg.Words.Tag+" sends again", "after", time.Since(failing))
@@ -132,7 +132,7 @@ func (l *lane) run(ctx context.Context) {
 		if asked := (*Wait)(nil); errors.As(err, &asked) {
 			wait = max(wait, min(asked.After, q.cfg.QueueAge))
 		}
-		l.settle(p, before, true, err, time.Now().Add(wait))
+		s.settle(p, before, true, err, time.Now().Add(wait))
 		if closing || ctx.Err() != nil {
 			return
 		}
@@ -140,7 +140,7 @@ func (l *lane) run(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-		case <-l.now:
+		case <-s.now:
 			pause = MinRetry
 		case <-q.closed:
 		case <-timer.C:
@@ -150,8 +150,8 @@ func (l *lane) run(ctx context.Context) {
 }
 
 // send makes one attempt to send p, counts the result, and leaves the rest in p.
-func (l *lane) send(ctx context.Context, p *packet) error {
-	q := l.q
+func (s *shard) send(ctx context.Context, p *packet) error {
+	q := s.q
 	var sent int
 	err := errors.Join(ErrAmbiguous, errors.New("the sender panicked"))
 	guard.New(q.cfg.Logger).Run("send of a sink", func() { sent, err = q.cfg.Send(ctx, p.data) })
