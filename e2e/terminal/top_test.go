@@ -105,18 +105,28 @@ func TestTop(t *testing.T) {
 	p.tmux("resize-window", "-x", "120", "-y", "30")
 	p.shows("the new size", func(s string) bool {
 		lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
-		return len(lines) == 30 && strings.HasPrefix(lines[29], "q quit") && strings.HasSuffix(strings.TrimRight(lines[1], " "), "TREND") && len(strings.TrimRight(lines[1], " ")) > 80
+		return len(lines) == 30 && strings.HasPrefix(lines[29], "q quit") && strings.HasSuffix(strings.TrimRight(lines[1], " "), "CHANGED") && len(strings.TrimRight(lines[1], " ")) > 80
 	})
 
+	p.tmux("set-option", "-s", "set-clipboard", "on")
+	p.tmux("send-keys", "g", "h", "c")
+	p.shows("the histograms alone", func(s string) bool { return strings.Contains(s, " 1 histograms") && row(s, "shop.orders") == nil })
+	daemon.Until(t, "the clipboard", func() bool { return strings.Contains(p.tmux("list-buffers"), "bytes") })
+	if got := p.tmux("show-buffer"); got != "shop.time\thistogram\t3" {
+		t.Errorf("%q was copied", got)
+	}
+	p.tmux("send-keys", "g", "s", "Space")
+	p.shows("a pinned stat", func(s string) bool { return strings.Contains(s, ">*shop.") })
+	p.tmux("send-keys", "Space")
 	p.tmux("send-keys", "/", "C-u", "^shop.time$", "Enter")
 	p.shows("one stat", func(s string) bool { return strings.Contains(s, " 1 stats") && row(s, "shop.orders") == nil })
 	p.tmux("send-keys", "Enter")
 	p.shows("the distribution", func(s string) bool {
 		return strings.Contains(s, "3 values, in milliseconds, from 3 to 90") && strings.Contains(s, "█")
 	})
-	p.tmux("send-keys", "c")
+	p.tmux("send-keys", "g", "c")
 	p.shows("the clusters", func(s string) bool { return strings.Contains(s, "No clusters are configured") })
-	p.tmux("send-keys", "c", "/", "C-u", "(", "Enter")
+	p.tmux("send-keys", "g", "s", "/", "C-u", "(", "Enter")
 	p.shows("the error of the server", func(s string) bool { return strings.Contains(s, "400 Bad Request") })
 	p.tmux("send-keys", "q")
 	p.shows("the end", func(s string) bool { return strings.Contains(s, "status 0\nover\n") })

@@ -21,8 +21,9 @@ type row struct {
 	base       float64 // the value at the zero point
 	rate       float64
 	quantiles  [3]float64
-	recorded   bool // the quantiles are there
-	look       int  // the last one with a change
+	recorded   bool  // the quantiles are there
+	look       int   // the last one with a change
+	changed    int64 // the server's time of it, in milliseconds; 0 before one was seen
 	trend      [trendLen]float64
 }
 
@@ -156,6 +157,9 @@ func (m *model) set(r *row, v entry) {
 		r.trend[trendLen-1-i] = before
 	}
 	r.trend[trendLen-1], r.look = now, m.look
+	if !first || !m.initial {
+		r.changed = m.millis
+	}
 }
 
 // zero makes the present values the zero point of changes.
@@ -167,15 +171,24 @@ func (m *model) zero() {
 }
 
 // Columns by which rows are sorted, in the order of the screen.
-var columns = [...]string{"name", "type", "value", "rate", "change"}
+var columns = [...]string{"name", "type", "value", "rate", "change", "changed"}
 
-// sorted returns the rows in the order of a column.
-func (m *model) sorted(column string, descending bool) []*row {
+// sorted returns the rows of a kind, or of all, in the order of a column, with the
+// pinned ones on top.
+func (m *model) sorted(kind string, pinned map[string]bool, column string, descending bool) []*row {
 	list := make([]*row, 0, len(m.rows))
 	for _, r := range m.rows {
-		list = append(list, r)
+		if kind == "" || r.kind == kind || pinned[r.name] {
+			list = append(list, r)
+		}
 	}
 	slices.SortFunc(list, func(a, b *row) int {
+		if on := pinned[a.name]; on != pinned[b.name] {
+			if on {
+				return -1
+			}
+			return 1
+		}
 		c := 0
 		switch column {
 		case "type":
@@ -186,6 +199,8 @@ func (m *model) sorted(column string, descending bool) []*row {
 			c = cmp.Compare(a.rate, b.rate)
 		case "change":
 			c = cmp.Compare(math.Abs(a.change()), math.Abs(b.change()))
+		case "changed":
+			c = cmp.Compare(a.changed, b.changed)
 		case "name":
 			c = strings.Compare(a.name, b.name)
 		}

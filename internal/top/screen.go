@@ -2,7 +2,9 @@ package top
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +38,10 @@ type screen struct {
 	view     view
 	column   string
 	reverse  bool
+	kind     string // of the stats that are listed, "" for all
 	filter   string
+	pinned   map[string]bool // names of stats that stay on top
+	copied   string          // text for the clipboard
 	editing  bool
 	going    bool // g was pressed: the next key names a view
 	input    string
@@ -54,7 +59,7 @@ type screen struct {
 }
 
 func newScreen(st Style, server, filter, column string) *screen {
-	return &screen{style: st, server: server, model: newModel(), filter: filter, column: column, stale: true}
+	return &screen{style: st, server: server, model: newModel(), filter: filter, pinned: make(map[string]bool), column: column, stale: true}
 }
 
 func escapeQuery(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
@@ -88,7 +93,7 @@ func (s *screen) refresh() {
 	if s.selected > 0 && s.selected < len(s.list) {
 		id = s.list[s.selected].id
 	}
-	s.list = s.model.sorted(s.column, s.descending())
+	s.list = s.model.sorted(s.kind, s.pinned, s.column, s.descending())
 	if id != 0 {
 		s.selected = max(0, slices.IndexFunc(s.list, func(r *row) bool { return r.id == id }))
 	}
@@ -160,15 +165,13 @@ func (s *screen) command(k string, page int) {
 		s.ask = s.path() != ""
 		s.stale = true
 	case "c":
-		if s.view == viewClusters {
-			s.show(viewStats)
-		} else {
-			s.show(viewClusters)
-		}
+		s.copyRow()
+	case " ":
+		s.pin()
 	case "/":
 		s.show(viewStats)
 		s.editing, s.input = true, s.filter
-	case "p", " ":
+	case "p":
 		s.paused = !s.paused
 		s.stale = true
 	case "z":
@@ -177,7 +180,7 @@ func (s *screen) command(k string, page int) {
 	case "s":
 		i := slices.Index(columns[:], s.column)
 		s.sort(columns[(i+1)%len(columns)])
-	case "1", "2", "3", "4", "5":
+	case "1", "2", "3", "4", "5", "6":
 		s.sort(columns[k[0]-'1'])
 	case keyUp, "k":
 		s.selected--
@@ -200,10 +203,62 @@ func (s *screen) command(k string, page int) {
 func (s *screen) goTo(k string) {
 	switch k {
 	case "s":
-		s.show(viewStats)
+		s.listKind("")
+	case "h":
+		s.listKind("histogram")
 	case "c":
 		s.show(viewClusters)
 	}
+}
+
+// listKind shows the stats of a kind, or all.
+func (s *screen) listKind(kind string) {
+	s.show(viewStats)
+	s.kind, s.stale = kind, true
+}
+
+// current returns the selected stat, or nil.
+func (s *screen) current() *row {
+	if s.refresh(); s.view != viewStats || s.selected >= len(s.list) {
+		return nil
+	}
+	return s.list[s.selected]
+}
+
+// pin keeps the selected stat on top whatever the filter, or no longer does.
+func (s *screen) pin() {
+	r := s.current()
+	if r == nil {
+		return
+	}
+	if s.pinned[r.name] {
+		delete(s.pinned, r.name)
+	} else if len(s.pinned) < maxPins {
+		s.pinned[r.name] = true
+	} else {
+		s.message = fmt.Sprintf("at most %d stats can be pinned", maxPins)
+	}
+	s.stale = true
+}
+
+// copyRow copies the selected stat to the clipboard.
+func (s *screen) copyRow() {
+	if r := s.current(); r != nil {
+		s.copied = visible(r.name) + "\t" + visible(r.kind) + "\t" + visible(r.text)
+		s.message = "sent to the clipboard of the terminal"
+	}
+}
+
+// streamFilter returns the filter of the stream, which selects the pinned stats too.
+func (s *screen) streamFilter() string {
+	if s.filter == "" || len(s.pinned) == 0 {
+		return s.filter
+	}
+	names := slices.Sorted(maps.Keys(s.pinned))
+	for i, name := range names {
+		names[i] = regexp.QuoteMeta(name)
+	}
+	return "(?:" + s.filter + ")|^(?:" + strings.Join(names, "|") + ")$"
 }
 
 func (s *screen) show(v view) {
@@ -220,10 +275,10 @@ func (s *screen) sort(column string) {
 
 // open shows the selected histogram.
 func (s *screen) open() {
-	if s.view != viewStats || s.selected >= len(s.list) {
+	r := s.current()
+	if r == nil {
 		return
 	}
-	r := s.list[s.selected]
 	if r.kind != "histogram" {
 		s.message = "only histograms have a distribution"
 		return
@@ -245,6 +300,7 @@ func (s *screen) path() string {
 const (
 	frame        = 3  // lines around the rows: the head, the names of the columns, the foot
 	leastColumns = 40 // of a screen
+	maxPins      = 16 // stats on top, whose names are in the address of the stream
 )
 
 // draw returns the lines of a screen, each of the width of the screen.
@@ -300,7 +356,11 @@ func (s *screen) head() string {
 		}
 		return strings.Join(append(parts, fmt.Sprintf("%d clusters", len(s.board.rows)), fmt.Sprintf("%d with unhealthy hosts", down)), "  ")
 	}
-	parts = append(parts, strconv.Itoa(len(s.list))+" stats")
+	listed := " stats"
+	if s.kind != "" {
+		listed = " " + s.kind + "s"
+	}
+	parts = append(parts, strconv.Itoa(len(s.list))+listed)
 	if s.model.left > 0 {
 		parts = append(parts, fmt.Sprintf("(%d left out: use a filter)", s.model.left))
 	}
@@ -319,7 +379,7 @@ func (s *screen) foot() string {
 	case s.view == viewHelp:
 		return "any key goes back"
 	}
-	return "q quit  / filter  s sort  p pause  z zero  enter histogram  c clusters  ? help"
+	return "q quit  / filter  s sort  p pause  z zero  enter histogram  g c clusters  ? help"
 }
 
 func (s *screen) bold(text string) string {
@@ -340,10 +400,11 @@ const (
 	rateWidth   = 9
 	changeWidth = 9
 	trendWidth  = 12
+	agoWidth    = 8
 )
 
-// heads are the names of the columns with their widths; that of the name is left over.
-func heads(columns int) (name int, trend, change bool) {
+// heads returns the width that is left for the name, and which columns there are.
+func heads(columns int) (name int, trend, change, ago bool) {
 	name = columns - (2 + 2 + valueWidth + 1 + rateWidth)
 	if change = columns >= 60; change {
 		name -= 1 + changeWidth
@@ -351,7 +412,10 @@ func heads(columns int) (name int, trend, change bool) {
 	if trend = columns >= 72; trend {
 		name -= 1 + trendWidth
 	}
-	return name, trend, change
+	if ago = columns >= 96; ago {
+		name -= 1 + agoWidth
+	}
+	return name, trend, change, ago
 }
 
 // window moves the rows on the screen so that the selected one is there.
@@ -363,7 +427,7 @@ func (s *screen) window(page int) (from, to int) {
 
 func (s *screen) stats(columns, page int) []string {
 	st := s.style
-	name, trend, change := heads(columns)
+	name, trend, change, ago := heads(columns)
 	mark := func(column, title string) string {
 		if s.column != column {
 			return title
@@ -380,13 +444,21 @@ func (s *screen) stats(columns, page int) []string {
 	if trend {
 		line += " " + st.fit("TREND", trendWidth)
 	}
+	if ago {
+		line += " " + st.right(mark("changed", "CHANGED"), agoWidth)
+	}
 	out := []string{s.bold(st.fit(line, columns))}
 	from, to := s.window(page)
 	for i := from; i < to; i++ {
 		r := s.list[i]
-		line := "  "
+		line := " "
 		if i == s.selected {
-			line = "> "
+			line = ">"
+		}
+		if s.pinned[r.name] {
+			line += "*"
+		} else {
+			line += " "
 		}
 		line += st.fit(visible(r.name), name) + " " + visible(r.kind)[:min(1, len(r.kind))]
 		if r.kind == "text" {
@@ -399,6 +471,9 @@ func (s *screen) stats(columns, page int) []string {
 		}
 		if trend {
 			line += " " + st.fit(r.drawTrend(st, s.model.look), trendWidth)
+		}
+		if ago && r.changed != 0 {
+			line += " " + st.right(since(s.model.millis-r.changed), agoWidth)
 		}
 		if line = st.fit(line, columns); i == s.selected {
 			line = "\x1b[7m" + line + "\x1b[0m"
@@ -426,6 +501,18 @@ func (r *row) drawTrend(st Style, look int) string {
 		return ""
 	}
 	return st.levels(r.quantiles[:]) + " " + short(r.quantiles[2], trendWidth-4)
+}
+
+// since returns how long ago something was.
+func since(millis int64) string {
+	switch d := time.Duration(millis) * time.Millisecond; {
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m"
+	default:
+		return strconv.Itoa(int(d.Hours())) + "h"
+	}
 }
 
 // positive returns a number, or nothing for 0.
@@ -486,14 +573,16 @@ func (s *screen) clusters(columns, page int) []string {
 func help() []string {
 	return []string{
 		"q, Ctrl-C        quit",
-		"/                edit the filter, a regular expression; Enter applies it, Esc does not",
-		"1 2 3 4 5        sort by name, type, value, rate, change; again: the other way",
+		"/                edit the filter; Enter applies it, Esc does not",
+		"1 to 6           sort by that column, again to reverse; 6 is the last change",
 		"s                sort by the next column",
-		"p, Space         pause, go on",
+		"p                pause, go on",
+		"Space            pin the stat on top, whatever the filter, or unpin it",
+		"c                copy the stat, by a terminal that knows OSC 52",
 		"z                changes count from now on",
 		"j k, arrows      next, previous row; [ ] and PgUp, PgDn: a page; Home, End",
 		"Enter            the distribution of a histogram",
-		"c, g c, g s      clusters and back; n asks for them at once",
+		"g s, g h, g c    all stats, histograms, clusters; n asks for clusters at once",
 		"Esc              back to the stats",
 		"",
 		"Counters and gauges change within a second, histograms when the server flushes.",

@@ -1,7 +1,11 @@
 package top
 
 import (
+	"bufio"
+	"bytes"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,6 +84,9 @@ func checkSafe(t *testing.T, lines []string, columns int) {
 // press presses keys, which are separated by blanks.
 func press(s *screen, keys string) {
 	for k := range strings.FieldsSeq(keys) {
+		if k == "space" {
+			k = " "
+		}
 		s.key(k, 10)
 	}
 }
@@ -109,11 +116,15 @@ func TestScreens(t *testing.T) {
 		{name: "paged", lines: 6, events: start + second, keys: "1 pgdn up"},
 		{name: "zero", events: start + second, keys: "z"},
 		{name: "paused", events: start, keys: "p"},
+		{name: "by-last-change", columns: 130, events: start + second + third, keys: "6"},
+		{name: "pinned", events: start + second, keys: "end space home"},
+		{name: "histograms", events: start + second, keys: "4 end space g h"},
+		{name: "copied", events: start + second, keys: "c"},
 		{name: "help", events: start, keys: "?"},
 		{name: "editing", events: start, keys: "/ ^ c a x backspace"},
 		{name: "applied", events: start, keys: "/ c enter"},
-		{name: "clusters", events: start, keys: "c"},
-		{name: "clusters-wide", columns: 130, style: Style{Color: true}, events: start, keys: "c j"},
+		{name: "clusters", events: start, keys: "g c"},
+		{name: "clusters-wide", columns: 130, style: Style{Color: true}, events: start, keys: "g c j"},
 		{name: "no-histogram", events: start + second, keys: "3 enter"},
 		{name: "histogram", events: start + second, keys: "4 home enter"},
 		{name: "histogram-narrow", columns: 60, lines: 8, style: Style{ASCII: true}, events: start + second, keys: "4 enter"},
@@ -149,7 +160,6 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestSelectionStaysOnItsRow: rows that move take the selection with them.
 // TestGoTo presses the keys that go to a view on the pages.
 func TestGoTo(t *testing.T) {
 	s := newScreen(Style{}, "http://127.0.0.1:9901", "", "rate")
@@ -157,7 +167,7 @@ func TestGoTo(t *testing.T) {
 	for _, x := range []struct {
 		keys string
 		want view
-	}{{"g c", viewClusters}, {"g c", viewClusters}, {"g x", viewClusters}, {"g s", viewStats}, {"c", viewClusters}, {"g s", viewStats}} {
+	}{{"g c", viewClusters}, {"g c", viewClusters}, {"g x", viewClusters}, {"g s", viewStats}, {"g h", viewStats}, {"g c", viewClusters}, {"g s", viewStats}} {
 		if press(s, x.keys); s.view != x.want {
 			t.Errorf("after %q the view is %v, want %v", x.keys, s.view, x.want)
 		}
@@ -172,6 +182,7 @@ func TestGoTo(t *testing.T) {
 	}
 }
 
+// TestSelectionStaysOnItsRow: rows that move take the selection with them.
 func TestSelectionStaysOnItsRow(t *testing.T) {
 	s := newScreen(Style{}, "", "", "rate")
 	feed(t, s, start+second)
@@ -185,6 +196,63 @@ func TestSelectionStaysOnItsRow(t *testing.T) {
 	}
 	if s.filter != "" || s.quit {
 		t.Errorf("filter %q, quit %t", s.filter, s.quit)
+	}
+}
+
+// TestPins: pinned stats are in the stream whatever the filter, until they are unpinned.
+func TestPins(t *testing.T) {
+	s := newScreen(Style{}, "", "", "name")
+	feed(t, s, start+second)
+	press(s, "j j space space j j j space")
+	s.refresh()
+	if want := map[string]bool{"cart.open": true}; !maps.Equal(s.pinned, want) || s.list[0].name != "cart.open" {
+		t.Errorf("pinned %v, first %s", s.pinned, s.list[0].name)
+	}
+	if got := s.streamFilter(); got != "" {
+		t.Errorf("filter %q selects less than everything", got)
+	}
+	press(s, "/ ^ a | b enter")
+	re := regexp.MustCompile(s.streamFilter())
+	for name, want := range map[string]bool{"cart.open": true, "a": true, "cb": true, "cxrt.opens": false, "xrt_open": false} {
+		if re.MatchString(name) != want {
+			t.Errorf("the stream with %q: %s is in it: %t", re, name, !want)
+		}
+	}
+	for i := range maxPins + 9 {
+		s.model.rows[uint64(100+i)] = &row{id: uint64(100 + i), name: strings.Repeat("x", i+1)}
+		s.stale = true
+		press(s, "end space")
+	}
+	if len(s.pinned) != maxPins || s.message == "" {
+		t.Errorf("%d pins, message %q", len(s.pinned), s.message)
+	}
+	if press(s, "home space"); len(s.pinned) != maxPins-1 {
+		t.Errorf("%d pins after one was removed", len(s.pinned))
+	}
+}
+
+// TestCopy: what is copied has nothing that a terminal could act on.
+func TestCopy(t *testing.T) {
+	s := newScreen(Style{}, "", "", "name")
+	feed(t, s, start+second)
+	press(s, "end")
+	for i, want := range map[string]string{"evil": "evil\\x1b]0;x\\a\\x1b[2J\\nname\\u202e\tcounter\t1", "cart.time": "cart.time\thistogram\t160"} {
+		s.refresh()
+		s.selected = slices.IndexFunc(s.list, func(r *row) bool { return strings.HasPrefix(r.name, i) })
+		if press(s, "c"); s.copied != want {
+			t.Errorf("copied %q, want %q", s.copied, want)
+		}
+	}
+	var out bytes.Buffer
+	l := newLoop(Config{Size: func() (int, int) { return 80, 10 }})
+	w := bufio.NewWriter(&out)
+	for range 2 {
+		if err := l.draw(s, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "\x1b]52;c;"); n != 1 {
+		t.Errorf("the clipboard is set %d times", n)
 	}
 }
 
@@ -229,7 +297,7 @@ func TestKeys(t *testing.T) {
 // that all lines have the width of the screen.
 func FuzzScreen(f *testing.F) {
 	f.Add(start+second+third, "j/abc\r", "a\x1b[2Jb", 80, 24)
-	f.Add(start, "c", clustersAnswer, 60, 10)
+	f.Add(start, "gc", clustersAnswer, 60, 10)
 	f.Add(start+second, "4\r", histogramAnswer, 100, 20)
 	f.Add("event: delta\ndata: {\"new\":[[1,\"\",\"漢\"],[2]],\"rows\":[[1],[2,1,2,[1]]],\"gone\":[1]}\n", "\x1b[Bp?z", "{}", 1, 4)
 	f.Fuzz(func(t *testing.T, events, keys, body string, columns, lines int) {

@@ -8,6 +8,7 @@ package top
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -186,14 +187,14 @@ func Run(ctx context.Context, c Config) error {
 			s.answer(a)
 		case <-l.retry:
 			l.retry = nil
-			l.open(ctx, s.filter)
+			l.open(ctx, s.streamFilter())
 		case <-tick:
 			tick = l.After(c.Interval)
 			s.ask = s.path() != "" && !s.paused
 		}
 		if s.stream {
 			s.stream, l.retry, l.delay = false, nil, firstDelay
-			l.open(ctx, s.filter)
+			l.open(ctx, s.streamFilter())
 		}
 		if path := s.path(); s.ask && path != "" && !l.asking {
 			s.ask, l.asking = false, true
@@ -292,6 +293,10 @@ func (s *screen) answer(a answer) {
 // draw writes the screen.
 func (l *loop) draw(s *screen, out *bufio.Writer) error {
 	columns, lines := l.Size()
+	if s.copied != "" { // OSC 52 of xterm, which terminals pass on over ssh
+		fmt.Fprint(out, "\x1b]52;c;", base64.StdEncoding.EncodeToString([]byte(s.copied)), "\a")
+		s.copied = ""
+	}
 	fmt.Fprint(out, "\x1b[H")
 	for i, line := range s.draw(columns, lines) {
 		if i > 0 {
