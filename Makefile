@@ -34,7 +34,7 @@ tools: ## install what the tests need (with CI=true; otherwise say what is missi
 lint: ## gofmt, go vet, staticcheck
 	@./scripts/lint
 
-unit: ## unit tests, golden files, house rules
+unit: ## unit tests, golden files, rules of the module
 	@./scripts/gotest ./...
 	@for module in bench/peers bridge/* tools/mutants; do (cd $$module && ../../scripts/gotest ./...) || exit 1; done
 

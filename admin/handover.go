@@ -86,7 +86,7 @@ func (s *Server) Resume() {
 	if s.closed || !isClosed(s.session()) {
 		return
 	}
-	s.connections.calm()
+	s.connections.endHurry()
 	s.newSession()
 	if s.listener != nil {
 		s.listener.Open()
@@ -125,8 +125,8 @@ func (s *connections) hurry(grace time.Duration) {
 	}
 }
 
-// calm ends a hurry: requests that have not ended are not cut any more.
-func (s *connections) calm() {
+// endHurry ends a hurry: requests that have not ended are not cut any more.
+func (s *connections) endHurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, late := range s.hurried {

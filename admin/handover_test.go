@@ -145,7 +145,7 @@ func TestResumeEndsTheHurry(t *testing.T) {
 			}
 			all.hurry(time.Second)
 			if resumed {
-				all.calm()
+				all.endHurry()
 			}
 			if err := client.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
 				t.Fatal(err)

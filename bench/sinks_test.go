@@ -94,7 +94,7 @@ func BenchmarkSinks(b *testing.B) {
 				done.Go(func() { sink.Run(b.Context()) })
 				defer done.Wait()
 				defer sink.Close()
-				t, ok := s.(flush.Totaler)
+				t, ok := s.(flush.TotalsSink)
 				totals := ok && t.NeedsTotals()
 				encode, send := budget.StartMeter(b), budget.StartMeter(b)
 				encode.Stop()

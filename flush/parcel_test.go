@@ -11,7 +11,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// movable is a paced sink that can move.
+// movable is a sink with an interval that can move.
 type movable struct {
 	recorder
 	closed chan struct{}

@@ -121,10 +121,10 @@ func New(cfg Config) (*Scheduler, error) {
 			return nil, err
 		}
 		s.workers = append(s.workers, w)
-		if m, ok := sink.(Mourner); ok && m.NeedsEnded() {
+		if m, ok := sink.(EndedSink); ok && m.NeedsEnded() {
 			cfg.Store.KeepNames()
 		}
-		if t, ok := sink.(Totaler); ok && t.NeedsTotals() {
+		if t, ok := sink.(TotalsSink); ok && t.NeedsTotals() {
 			s.totals = true
 		}
 	}

@@ -23,24 +23,24 @@ type Sink interface {
 	Flush(*store.Snapshot) error
 }
 
-// Totaler is a [Sink] that needs snapshots with the values of all stats; see
+// TotalsSink is a [Sink] that needs snapshots with the values of all stats; see
 // [store.FlushOptions].
-type Totaler interface {
+type TotalsSink interface {
 	Sink
 	NeedsTotals() bool
 }
 
-// Paced is a [Sink] that is to be called once per Interval, a multiple of the
+// IntervalSink is a [Sink] that is to be called once per Interval, a multiple of the
 // scheduler's, with the changes of that time as one snapshot. The last snapshot
 // before the end can cover less. 0 means every flush.
-type Paced interface {
+type IntervalSink interface {
 	Sink
 	Interval() time.Duration
 }
 
-// Mourner is a [Sink] that needs snapshots which list ended stats; see
+// EndedSink is a [Sink] that needs snapshots which list ended stats; see
 // [store.Snapshot.Ended].
-type Mourner interface {
+type EndedSink interface {
 	Sink
 	NeedsEnded() bool
 }
@@ -91,7 +91,7 @@ type worker struct {
 
 func newWorker(sink Sink, c *Config) (*worker, error) {
 	every := c.Interval
-	if p, ok := sink.(Paced); ok && p.Interval() != 0 {
+	if p, ok := sink.(IntervalSink); ok && p.Interval() != 0 {
 		every = p.Interval()
 	}
 	switch {

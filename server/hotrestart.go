@@ -617,7 +617,7 @@ func (h *hotRestart) stopTimer() (replaced bool) {
 func (h *hotRestart) refresh(g *selfStats, own uint64) {
 	var of uint64
 	if h != nil && h.before != nil {
-		of = h.before.Figures().Connections
+		of = h.before.Usage().Connections
 	}
 	g.parentConnections.Set(of)
 	g.totalConnections.Set(own + of)
@@ -755,8 +755,8 @@ func (f *followed) Parcels() (all []hotrestart.Parcel) {
 	return all
 }
 
-func (f *followed) Figures() hotrestart.Figures {
-	return hotrestart.Figures{Memory: admin.ProcessMemory().Allocated, Connections: f.s.connections()}
+func (f *followed) Usage() hotrestart.Usage {
+	return hotrestart.Usage{Memory: admin.ProcessMemory().Allocated, Connections: f.s.connections()}
 }
 
 func (f *followed) Drain() {

@@ -26,8 +26,8 @@ type documented struct {
 	field string // of a row of fieldCases; of those that only group others, the first below it
 	// absent is the value without the field, if only required fields are set.
 	absent string
-	// mistakes are rejected texts, each followed by the expected error.
-	mistakes []string
+	// rejected are texts with errors, each followed by the expected error.
+	rejected []string
 }
 
 // documentedFields lists the fields of those tables in their order.
@@ -188,10 +188,10 @@ func TestDocumentedFields(t *testing.T) {
 				if shown := dumped(t, after); !leadsTo(shown, strings.Split(row.field, ".")) {
 					t.Errorf("form %d: the dump does not show it: %v", form, shown)
 				}
-				for i := 0; i < len(row.mistakes); i += 2 {
-					_, err := d.ClusterText("", clusterOf(row.mistakes[i]), form)
-					if want := row.mistakes[i+1]; err == nil || !strings.HasSuffix(strings.Split(err.Error(), "\n")[0], ": "+wantIn(form, want)) {
-						t.Errorf("form %d: %s\ngives %v,\nwant  %s", form, row.mistakes[i], err, want)
+				for i := 0; i < len(row.rejected); i += 2 {
+					_, err := d.ClusterText("", clusterOf(row.rejected[i]), form)
+					if want := row.rejected[i+1]; err == nil || !strings.HasSuffix(strings.Split(err.Error(), "\n")[0], ": "+wantIn(form, want)) {
+						t.Errorf("form %d: %s\ngives %v,\nwant  %s", form, row.rejected[i], err, want)
 					}
 				}
 			}

@@ -77,9 +77,9 @@ type Sink struct {
 }
 
 var (
-	_ flush.Runner  = (*Sink)(nil)
-	_ flush.Totaler = (*Sink)(nil)
-	_ flush.Mourner = (*Sink)(nil)
+	_ flush.Runner     = (*Sink)(nil)
+	_ flush.TotalsSink = (*Sink)(nil)
+	_ flush.EndedSink  = (*Sink)(nil)
 )
 
 // New checks cfg and returns a sink. Nothing is sent before Run.

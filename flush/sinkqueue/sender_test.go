@@ -13,6 +13,6 @@ func (sink) Flush(*store.Snapshot) error { return nil }
 
 var _ interface {
 	flush.Movable
-	flush.Paced
+	flush.IntervalSink
 	flush.Reporter
 } = sink{}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestHouseRules applies every rule to every package of the module.
-func TestHouseRules(t *testing.T) {
+// TestRules applies every rule to every package of the module.
+func TestRules(t *testing.T) {
 	began := time.Now()
 	pkgs := loadTree(t)
 	used := make([]bool, len(exceptions()))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// rule is one house rule. Its check looks at one package at a time.
+// rule is one rule of the module. Its check looks at one package at a time.
 type rule struct {
 	name  string
 	check func(*pkg) []finding

@@ -11,9 +11,9 @@ import (
 )
 
 func TestRunReportsWhetherThereWasAPanic(t *testing.T) {
-	calm, wild := func() {}, func() { panic("boom") }
+	returns, panics := func() {}, func() { panic("boom") }
 	for name, g := range map[string]Guard{"zero": {}, "nil": New(nil), "logging": New(slog.New(slog.DiscardHandler)), "broken-log": New(slog.New(wildHandler{}))} {
-		if !g.Run("calm", calm) || g.Run("wild", wild) {
+		if !g.Run("returns", returns) || g.Run("panics", panics) {
 			t.Errorf("%s: Run does not tell a return from a panic", name)
 		}
 	}

@@ -54,7 +54,7 @@ type Child struct {
 	applied uint64     // the last batch of stats that was taken
 	whole   bool       // batches are applied as a whole: Commit was asked for
 	parts   []message  // of a batch that is not complete
-	figures Figures
+	usage   Usage
 }
 
 // Dial connects to the server of the epoch before that of cfg. The error wraps
@@ -133,9 +133,9 @@ func (c *Child) Stats() error { return c.ask(askStats, nil) }
 // whole again if this process dies.
 func (c *Child) Commit() error { return c.ask(askCommit, nil) }
 
-// Watch takes what a parent that ends has left, and its figures. It must be
+// Watch takes what a parent that ends has left, and its usage. It must be
 // called regularly: a parent that ends waits for it, but not for ever.
-func (c *Child) Watch() error { return c.ask(askFigures, nil) }
+func (c *Child) Watch() error { return c.ask(askUsage, nil) }
 
 // Drain makes the parent stop accepting and reading datagrams. It takes them up
 // again if this process dies.
@@ -154,14 +154,14 @@ func (c *Child) Terminate() error {
 	return err
 }
 
-// Figures returns the last figures of the parent, zero once it is gone.
-func (c *Child) Figures() Figures {
+// Usage returns the last usage of the parent, zero once it is gone.
+func (c *Child) Usage() Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone != nil {
-		return Figures{}
+		return Usage{}
 	}
-	return c.figures
+	return c.usage
 }
 
 // Close closes the connection to the parent, which goes on without this process
@@ -266,7 +266,7 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 	case m.kind == answerDone || m.kind == answerBye:
 		m.close()
 		batch := r.number()
-		if c.figures = r.figures(); r.done() != nil {
+		if c.usage = r.usage(); r.done() != nil {
 			return true, errMalformed
 		}
 		if err := c.apply(); err != nil {

@@ -24,7 +24,7 @@ const defaultTimeout = 1500 * time.Millisecond
 func name(k kind) string {
 	return map[kind]string{
 		askHello: "hello", askSockets: "sockets", askStats: "stats", askCommit: "commit", askDrain: "drain",
-		askTerminate: "terminate", askFigures: "figures", askAlive: "alive", tellAck: "ack",
+		askTerminate: "terminate", askUsage: "usage", askAlive: "alive", tellAck: "ack",
 		answerRefused: "refused", answerHello: "welcome", answerSocket: "socket", answerConnection: "connection",
 		answerStats: "stat", answerDone: "done", answerBye: "bye", answerParcels: "parcel",
 	}[k]

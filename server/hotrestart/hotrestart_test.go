@@ -79,7 +79,7 @@ func (f *fake) Sockets() ([]Socket, error) {
 func (f *fake) Serving() bool      { return !f.idle }
 func (f *fake) Commit()            { f.note("commit") }
 func (f *fake) Acknowledged()      { f.note("ack") }
-func (f *fake) Figures() Figures   { return Figures{Memory: 1 << 40, Connections: 7} }
+func (f *fake) Usage() Usage       { return Usage{Memory: 1 << 40, Connections: 7} }
 func (f *fake) Drain()             { f.note("drain") }
 func (f *fake) Terminate()         { f.note("terminate"); f.quit <- struct{}{} }
 func (f *fake) Lost(replaced bool) { f.lost <- replaced }
@@ -223,8 +223,8 @@ func TestWholeLife(t *testing.T) {
 	if d := cmp.Diff(samples(), got); d != "" {
 		t.Errorf("stats (-want +got)\n%s", d)
 	}
-	if f := c.Figures(); f != (Figures{1 << 40, 7}) {
-		t.Errorf("figures %+v", f)
+	if f := c.Usage(); f != (Usage{1 << 40, 7}) {
+		t.Errorf("usage %+v", f)
 	}
 	got = nil
 	go func() { // what the process does when it is told to end
@@ -260,8 +260,8 @@ func TestWholeLife(t *testing.T) {
 	if err := c.Stats(); !errors.Is(err, ErrGone) {
 		t.Errorf("afterwards: %v", err)
 	}
-	if c.Figures() != (Figures{}) {
-		t.Error("figures of a parent that is gone")
+	if c.Usage() != (Usage{}) {
+		t.Error("usage of a parent that is gone")
 	}
 	c.Close()
 	for linked := true; linked; runtime.Gosched() {
@@ -290,8 +290,8 @@ func TestParentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	var got []string
 	c := w.dial(Successor{Stat: func(h *store.ExportedStat) { got = append(got, h.Name) }})
-	if err := c.Watch(); err != nil || c.Figures().Connections != 7 {
-		t.Errorf("watch: %v, figures %+v", err, c.Figures())
+	if err := c.Watch(); err != nil || c.Usage().Connections != 7 {
+		t.Errorf("watch: %v, usage %+v", err, c.Usage())
 	}
 	if err := c.Drain(); err != nil {
 		t.Fatal(err)
@@ -666,7 +666,7 @@ func TestLastAcknowledgement(t *testing.T) {
 func TestLateReader(t *testing.T) {
 	w := newWorld(t)
 	c := w.dial(Successor{})
-	if err := c.link.send(askFigures, []byte{0}); err != nil {
+	if err := c.link.send(askUsage, []byte{0}); err != nil {
 		t.Fatal(err)
 	}
 	var b [1]byte

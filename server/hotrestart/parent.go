@@ -36,7 +36,7 @@ type Process interface {
 	// Parcels returns what sinks have not delivered, after Commit. It belongs to the
 	// successor once Acknowledged is called.
 	Parcels() []Parcel
-	Figures() Figures
+	Usage() Usage
 	// Drain stops accepting and reading datagrams, so that both can resume.
 	Drain()
 	// Terminate begins the end of the server and does not wait for it.
@@ -268,14 +268,14 @@ func (p *Parent) answer(l *link, m *message, process Process) error {
 		process.Drain()
 	case tellAck: // see above
 		return nil
-	case askFigures: // are part of every answer
+	case askUsage: // are part of every answer
 	case askTerminate:
 		process.Terminate() // Part sends the answer
 		return nil
 	default:
 		return fmt.Errorf("%w: question %d", errMalformed, m.kind)
 	}
-	return l.send(answerDone, process.Figures().append(binary.AppendUvarint(nil, p.batch)))
+	return l.send(answerDone, process.Usage().append(binary.AppendUvarint(nil, p.batch)))
 }
 
 // commit moves the duty to flush the stats to the successor, if it wants them.
@@ -390,7 +390,7 @@ func (t *Handoff) Finish(process Process) error {
 	}
 	if t.err == nil {
 		t.link.point(answerBye, "asked")
-		t.err = t.link.send(answerBye, process.Figures().append(binary.AppendUvarint(nil, p.batch)))
+		t.err = t.link.send(answerBye, process.Usage().append(binary.AppendUvarint(nil, p.batch)))
 	}
 	p.finished = true
 	p.mu.Unlock()

@@ -39,7 +39,7 @@ const (
 	askCommit
 	askDrain
 	askTerminate
-	askFigures
+	askUsage
 	askAlive // instead of a greeting: is there a process?
 	tellAck  // has no answer: a batch was applied
 
@@ -49,8 +49,8 @@ const (
 	answerSocket                       // address, with files
 	answerConnection                   // address and bytes, with a file
 	answerStats                        // some stats
-	answerDone                         // batch and figures: the answer is complete
-	answerBye                          // batch and figures: the process ends
+	answerDone                         // batch and usage: the answer is complete
+	answerBye                          // batch and usage: the process ends
 	answerParcels                      // some parcels
 )
 
@@ -175,17 +175,17 @@ func parseOrigin(b []byte) (Origin, error) {
 	return o, r.done()
 }
 
-// Figures describe a process, besides its stats.
-type Figures struct {
+// Usage is what a process uses.
+type Usage struct {
 	Memory      uint64 // allocated bytes
 	Connections uint64 // open ones
 }
 
-func (f Figures) append(dst []byte) []byte {
+func (f Usage) append(dst []byte) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, f.Memory), f.Connections)
 }
 
-func (r *reader) figures() Figures { return Figures{Memory: r.number(), Connections: r.number()} }
+func (r *reader) usage() Usage { return Usage{Memory: r.number(), Connections: r.number()} }
 
 // Marks of a stat.
 const (

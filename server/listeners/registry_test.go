@@ -288,16 +288,16 @@ func TestStopPanics(t *testing.T) {
 	sc := store.New(store.Options{}).Root()
 	stopped, draining := sc.Counter("stopped"), sc.Gauge("draining")
 	r := New(Config{Stats: Stats{Stopped: stopped, Draining: draining}, Logger: panics.Logger()})
-	var calm atomic.Bool
-	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { calm.Store(true) }} {
+	var stoppedOther atomic.Bool
+	for name, stop := range map[string]func(){"bad": func() { panic(guardtest.Canary) }, "good": func() { stoppedOther.Store(true) }} {
 		if err := r.Add(Listener{Name: name, Stop: stop}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.Drain(false)
 	panics.Caught("end of a listener")
-	if !calm.Load() || stopped.Value() != 2 || draining.Value() != 0 {
-		t.Errorf("the other is stopped %t; %d are stopped, %d about to", calm.Load(), stopped.Value(), draining.Value())
+	if !stoppedOther.Load() || stopped.Value() != 2 || draining.Value() != 0 {
+		t.Errorf("the other is stopped %t; %d are stopped, %d about to", stoppedOther.Load(), stopped.Value(), draining.Value())
 	}
 }
 

@@ -85,11 +85,11 @@ func TestConnectingPanics(t *testing.T) {
 	}
 }
 
-// calm is a prober that finds everybody well, and counts how often it is closed.
-type calm struct{ closed *atomic.Int32 }
+// passing is a prober whose checks pass; it counts how often it is closed.
+type passing struct{ closed *atomic.Int32 }
 
-func (calm) Probe(context.Context) Outcome { return Outcome{Kind: Passed} }
-func (c calm) Close()                      { c.closed.Add(1) }
+func (passing) Probe(context.Context) Outcome { return Outcome{Kind: Passed} }
+func (c passing) Close()                      { c.closed.Add(1) }
 
 // TestDelayPanics: what panics beside a check delays the next one to the
 // usual time, and keeps none from being ended.
@@ -102,7 +102,7 @@ func TestDelayPanics(t *testing.T) {
 		set.IntervalJitter = time.Second
 		asked := 0
 		k, err := New(Config{
-			Check: set, Stats: c.stats(), Custom: func(*host.Host) Prober { return calm{&closed} }, Logger: panics.Logger(),
+			Check: set, Stats: c.stats(), Custom: func(*host.Host) Prober { return passing{&closed} }, Logger: panics.Logger(),
 			Rand: func() uint64 {
 				if asked++; asked == 1 {
 					panic(guardtest.Canary)

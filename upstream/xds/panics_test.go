@@ -329,7 +329,7 @@ func TestSecretFeedsPanic(t *testing.T) {
 		panics, change := recovering(t)
 		r := newRig(t, false, change)
 		r.start()
-		var wild, calm wildUser
+		var wild, other wildUser
 		// Check refuses a source without an API; this test skips it.
 		leaveWild := r.c.Secrets().Follow(&config.SecretSource{Name: "wild", Source: &config.ConfigSource{Kind: config.SourceAPI}}, config.CertificateSecret, &wild)
 		panics.Caught("secret")
@@ -338,12 +338,12 @@ func TestSecretFeedsPanic(t *testing.T) {
 			t.Error("the user of a secret that will not arrive still waits")
 		}
 		leaveWild()
-		leave := r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: ads}, config.CertificateSecret, &calm)
+		leave := r.c.Secrets().Follow(&config.SecretSource{Name: "cert", Source: ads}, config.CertificateSecret, &other)
 		s := r.open()
 		s.says()
 		s.answer(t, answer{kind: secretKind, version: "1", nonce: "n1", resources: []proto.Message{certSecret(t, 1)}})
-		if !calm.answered || !calm.prepared {
-			t.Errorf("another secret: %+v", calm)
+		if !other.answered || !other.prepared {
+			t.Errorf("another secret: %+v", other)
 		}
 		for _, f := range r.c.secrets.feeds {
 			f.scope = nil

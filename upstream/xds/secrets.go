@@ -93,10 +93,10 @@ func (s *secrets) startLocked(f *secretFeed) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	f.running, f.cancel = true, cancel
 	s.running.Go(func() {
-		calm := f.guard().Run("secret", func() { f.run(ctx) })
+		completed := f.guard().Run("secret", func() { f.run(ctx) })
 		cancel()
 		f.guard().Run("end of a secret", func() {
-			if !calm {
+			if !completed {
 				f.started() // no response will follow
 			}
 			s.stopped(f)

@@ -5,7 +5,7 @@
 //	startPart(Config{Logger: panics.Logger(), Source: func() { panic(guardtest.Canary) }})
 //	panics.Caught("source of a part")
 //
-// Every place that has a guard has such a test; a house rule looks for the call
+// Every place that has a guard has such a test; a rule of the module looks for the call
 // of Caught with its name. Only test files import this package.
 package guardtest
 

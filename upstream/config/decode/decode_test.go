@@ -96,7 +96,7 @@ func TestTimesHaveARange(t *testing.T) {
 
 func TestManyMistakesAtOnce(t *testing.T) {
 	for _, tt := range []struct{ name, text string }{
-		{"mistakes-v3", `# A cluster with a mistake in most of its fields.
+		{"errors-v3", `# A cluster with an error in most of its fields.
 name: "backend"
 type: STRICT_DNS
 connect_timeout: 0s
@@ -138,7 +138,7 @@ transport_socket:
       tls_certificates:
       - private_key_provider: {}
 `},
-		{"mistakes-v2", `name: ""
+		{"errors-v2", `name: ""
 type: LOGICAL_DNS
 hosts:
 - socket_address: {address: a.example, port_value: 80}
@@ -161,7 +161,7 @@ lb_subset_config:
     fallback_keys_subset: [c]
 upstream_bind_config: {}
 `},
-		{"mistakes-decoding", `name: backend
+		{"errors-decoding", `name: backend
 typo: 1
 type: dynamic
 connect_timeout: 250ms

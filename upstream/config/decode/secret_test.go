@@ -136,7 +136,7 @@ func TestSecretMistakes(t *testing.T) {
 			}
 		}
 	}
-	golden.Check(t, "secrets-mistakes", []byte(got.String()))
+	golden.Check(t, "secrets-errors", []byte(got.String()))
 }
 
 func TestSecretNames(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// paced is a sink with an interval, which also wants to know what ended.
-type paced struct {
+// intervalSink is a sink with an interval, which also wants to know what ended.
+type intervalSink struct {
 	recorder
 	every time.Duration
 	spans []time.Duration
@@ -20,11 +20,11 @@ type paced struct {
 	ended []string
 }
 
-func (p *paced) Interval() time.Duration      { return p.every }
-func (p *paced) NeedsEnded() bool             { return true }
-func (p *paced) Delivery() flush.SinkDelivery { return flush.SinkDelivery{Kind: "test"} }
+func (p *intervalSink) Interval() time.Duration      { return p.every }
+func (p *intervalSink) NeedsEnded() bool             { return true }
+func (p *intervalSink) Delivery() flush.SinkDelivery { return flush.SinkDelivery{Kind: "test"} }
 
-func (p *paced) Flush(s *store.Snapshot) error {
+func (p *intervalSink) Flush(s *store.Snapshot) error {
 	p.spans, p.last = append(p.spans, s.Interval), append(p.last, s.Last)
 	s.Ended(func(c *store.Cursor) bool {
 		p.ended = append(p.ended, c.Name())
@@ -39,7 +39,7 @@ func TestSinkWithAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
 		c := st.Root().Counter("c")
-		p := &paced{recorder: recorder{name: "p"}, every: 3 * time.Second}
+		p := &intervalSink{recorder: recorder{name: "p"}, every: 3 * time.Second}
 		s, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{p}})
 		for i := range 7 {
 			c.Inc()
@@ -81,7 +81,7 @@ func TestSuspendedSinkGetsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
 		c := st.Root().Counter("c")
-		p := &paced{recorder: recorder{name: "p"}, every: time.Minute}
+		p := &intervalSink{recorder: recorder{name: "p"}, every: time.Minute}
 		s, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{p}})
 		c.Inc()
 		time.Sleep(1500 * time.Millisecond)
@@ -106,7 +106,7 @@ func TestIntervalsOfSinksAreMultiples(t *testing.T) {
 		{time.Second, false, `flush: sink "p": interval 1s is not a multiple of stats_flush_interval 5s`},
 		{10 * time.Second, true, `flush: sink "p": an interval of 10s cannot be used with stats_flush_on_admin`},
 	} {
-		p := &paced{recorder: recorder{name: "p"}, every: tt.every}
+		p := &intervalSink{recorder: recorder{name: "p"}, every: tt.every}
 		_, err := flush.New(flush.Config{Store: store.New(store.Options{}), OnAdmin: tt.onAdmin, Sinks: []flush.Sink{p}})
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("%v: %v, want %s", tt.every, err, tt.want)
