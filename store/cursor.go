@@ -22,7 +22,7 @@ import (
 // All methods except Next refer to the current stat. Steps do not allocate. Only
 // one goroutine can use a cursor.
 //
-// Neighbours in an order are far apart in memory, so a cursor fetches stats in
+// Neighbors in an order are far apart in memory, so a cursor fetches stats in
 // batches, whose loads overlap. Values are those at the time of the fetch.
 type Cursor struct {
 	s      *Store
@@ -39,7 +39,7 @@ type Cursor struct {
 	n     int
 	next  [batchSteps]step
 
-	scattered bool // neighbours are far apart in memory
+	scattered bool // neighbors are far apart in memory
 	flushed   bool // values are those of the flush
 	hints     prefetch.Batch
 	names     *symtab.Reader // from the first whole batch on
@@ -305,7 +305,7 @@ func (c *Cursor) Family() *Name {
 
 // tagged caches the end of the last record, after its name, if that is at most
 // eight bytes: a family and one tag whose value is a segment of the name. It is
-// the same for most neighbours in the order of families.
+// the same for most neighbors in the order of families.
 type tagged struct {
 	bytes, mask uint64 // in little endian; mask 0: there was no such record
 	family      *Name
@@ -349,7 +349,7 @@ type Label struct {
 	Value []byte
 }
 
-// lastName caches the last name looked up, which most neighbours share.
+// lastName caches the last name looked up, which most neighbors share.
 type lastName struct {
 	num  uint32
 	name *Name

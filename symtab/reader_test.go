@@ -31,7 +31,7 @@ func TestReaderReadsWhatAppendTextDoes(t *testing.T) {
 			enc = tab.AppendEncode(nil, "")
 		}
 		names = append(names, enc)
-		if len(enc) > 2 && rnd.IntN(3) > 0 { // neighbours that begin alike
+		if len(enc) > 2 && rnd.IntN(3) > 0 { // neighbors that begin alike
 			for range rnd.IntN(5) {
 				names = append(names, tab.AppendJoin(nil, enc, tab.AppendEncode(nil, parts[rnd.IntN(len(parts))])))
 			}

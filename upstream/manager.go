@@ -296,7 +296,7 @@ func (m *Manager) put(e *entry) (begin []*Cluster, replaced *Cluster, err error)
 		}
 	}
 	if hd.current.Load() == nil && !m.initialized {
-		// Before everything is initialised a new cluster needs not wait.
+		// Before everything is initialized a new cluster needs not wait.
 		hd.current.Store(e)
 		m.listLocked(hd)
 		m.trackLocked(hd)

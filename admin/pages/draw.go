@@ -1,7 +1,7 @@
 package pages
 
 // The drawings are SVG without style: lengths along the page are percentages, so that
-// nothing is scaled, and colours come from classes.
+// nothing is scaled, and colors come from classes.
 
 // icon appends the symbol of a meaning.
 func (v *view) icon(meaning string) {

@@ -37,7 +37,7 @@ func Dynamic(n int) []string {
 	return names
 }
 
-// Spread reorders s deterministically so that neighbours were far apart. The length
+// Spread reorders s deterministically so that neighbors were far apart. The length
 // of s must not be a multiple of 7919. Counters requested in this order are not in
 // memory order.
 func Spread[T any](s []T) {

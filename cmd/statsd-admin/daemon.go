@@ -104,7 +104,7 @@ func newLoggers(o *Options, c *bootstrap.Config) (*logctl.Registry, error) {
 	return logctl.New(log)
 }
 
-// Run serves, or with --mode init_only initialises and ends.
+// Run serves, or with --mode init_only initializes and ends.
 func (i instance) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

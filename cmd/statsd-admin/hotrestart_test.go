@@ -166,7 +166,7 @@ func TestHotRestartRefusals(t *testing.T) {
 	}
 	defer func() { _ = other.Wait() }()
 	defer other.Process.Kill()
-	afresh.Eventually("has a neighbour", func() bool { b, err := os.ReadFile(idFile); return err == nil && len(b) > 0 })
+	afresh.Eventually("has a neighbor", func() bool { b, err := os.ReadFile(idFile); return err == nil && len(b) > 0 })
 	if got := afresh.Get("/ready"); got != "LIVE\n" {
 		t.Errorf("/ready: %q", got)
 	}

@@ -67,14 +67,14 @@ func (r *release) images() error {
 	return r.tarDirectory(dir, "statsd-admin_"+strings.TrimPrefix(r.version, "v")+"_oci.tar")
 }
 
-// image returns the image of a target: the program, its configuration, its licences, and
+// image returns the image of a target: the program, its configuration, its licenses, and
 // the certificates of public authorities for sinks and relays that speak TLS.
 func (r *release) image(t target) (v1.Image, error) {
 	program, err := os.ReadFile(filepath.Join(r.out, "bin", t.String(), "statsd-admin"))
 	if err != nil {
 		return nil, err
 	}
-	licences, err := licenceTexts(r.linked[t])
+	licenses, err := licenseTexts(r.linked[t])
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (r *release) image(t target) (v1.Image, error) {
 		{name: "usr/share/doc/", mode: 0o755},
 		{name: "usr/share/doc/statsd-admin/", mode: 0o755},
 		{name: "usr/share/doc/statsd-admin/LICENSE", mode: 0o644, data: own},
-		{name: "usr/share/doc/statsd-admin/THIRD_PARTY_LICENSES", mode: 0o644, data: licences},
+		{name: "usr/share/doc/statsd-admin/THIRD_PARTY_LICENSES", mode: 0o644, data: licenses},
 	}, r.time); err != nil {
 		return nil, err
 	}

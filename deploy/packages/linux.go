@@ -70,7 +70,7 @@ func (r *release) debianFiles(all []file) ([]file, error) {
 const debianCopyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: statsd-admin
 Source: https://github.com/statsd-admin/statsd-admin
-Comment: The licences of the modules in the program are in THIRD_PARTY_LICENSES.
+Comment: The licenses of the modules in the program are in THIRD_PARTY_LICENSES.
 
 Files: *
 Copyright: %d The statsd-admin authors

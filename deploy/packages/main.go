@@ -175,7 +175,7 @@ func (r *release) files(t target, binary string, modules []module) ([]file, erro
 	if err != nil {
 		return nil, err
 	}
-	licences, err := licenceTexts(modules)
+	licenses, err := licenseTexts(modules)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (r *release) files(t target, binary string, modules []module) ([]file, erro
 	)
 	files := []file{
 		{name: filepath.Base(binary), path: "/usr/bin/statsd-admin", mode: 0o755, data: program},
-		{name: "THIRD_PARTY_LICENSES", path: doc + "THIRD_PARTY_LICENSES", mode: 0o644, data: licences},
+		{name: "THIRD_PARTY_LICENSES", path: doc + "THIRD_PARTY_LICENSES", mode: 0o644, data: licenses},
 	}
 	for _, f := range []struct {
 		pattern, path, kind string

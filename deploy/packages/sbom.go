@@ -56,11 +56,11 @@ func (r *release) modules(binary string) ([]module, error) {
 	return append(all, module{path: "std", version: strings.TrimPrefix(info.GoVersion, "go"), dir: goroot}), nil
 }
 
-// licenceFile matches the names of files with terms that have to go with the program.
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
+// licenseFile matches the names of files with terms that have to go with the program.
+var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// licenceTexts returns the licences and notices of modules. A module without any is an error.
-func licenceTexts(modules []module) ([]byte, error) {
+// licenseTexts returns the licenses and notices of modules. A module without any is an error.
+func licenseTexts(modules []module) ([]byte, error) {
 	var b bytes.Buffer
 	for _, m := range modules {
 		entries, err := os.ReadDir(m.dir)
@@ -69,7 +69,7 @@ func licenceTexts(modules []module) ([]byte, error) {
 		}
 		found := false
 		for _, e := range entries {
-			if e.IsDir() || !licenceFile.MatchString(e.Name()) {
+			if e.IsDir() || !licenseFile.MatchString(e.Name()) {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join(m.dir, e.Name()))
@@ -80,14 +80,14 @@ func licenceTexts(modules []module) ([]byte, error) {
 			fmt.Fprintf(&b, "==== %s %s: %s\n\n%s\n\n", m.path, m.version, e.Name(), bytes.TrimSpace(text))
 		}
 		if !found && m.path != "std" {
-			return nil, fmt.Errorf("module %s has no licence file", m.path)
+			return nil, fmt.Errorf("module %s has no license file", m.path)
 		}
 	}
 	return b.Bytes(), nil
 }
 
-// licenceMarks are sentences that only one licence has, in this order.
-var licenceMarks = []struct{ id, mark string }{
+// licenseMarks are sentences that only one license has, in this order.
+var licenseMarks = []struct{ id, mark string }{
 	{"Apache-2.0", "Apache License"},
 	{"MPL-2.0", "Mozilla Public License"},
 	{"ISC", "Permission to use, copy, modify, and/or distribute this software"},
@@ -97,15 +97,15 @@ var licenceMarks = []struct{ id, mark string }{
 	{"BSD-2-Clause", "Redistribution and use in source and binary forms"},
 }
 
-// licence returns the SPDX identifier of the licence of a module, "" if it is none of
+// license returns the SPDX identifier of the license of a module, "" if it is none of
 // those above.
-func (m module) licence() (string, error) {
-	text, err := licenceTexts([]module{m})
+func (m module) license() (string, error) {
+	text, err := licenseTexts([]module{m})
 	if err != nil {
 		return "", err
 	}
 	words := strings.Join(strings.Fields(string(text)), " ")
-	for _, l := range licenceMarks {
+	for _, l := range licenseMarks {
 		if strings.Contains(words, l.mark) {
 			return l.id, nil
 		}
@@ -127,11 +127,11 @@ func (r *release) billOfMaterials(t target, modules []module) error {
 		id := ""
 		if m.path != "std" {
 			var err error
-			if id, err = m.licence(); err != nil {
+			if id, err = m.license(); err != nil {
 				return err
 			}
 			if id == "" {
-				return fmt.Errorf("module %s has an unknown licence", m.path)
+				return fmt.Errorf("module %s has an unknown license", m.path)
 			}
 		} else {
 			id = "BSD-3-Clause"

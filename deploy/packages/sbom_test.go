@@ -26,10 +26,10 @@ func TestBillOfMaterialsIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Some modules of tests have licences that the program's modules do not have.
+	// Some modules of tests have licenses that the program's modules do not have.
 	kept := modules[:0]
 	for _, m := range modules {
-		if id, err := m.licence(); m.path == "std" || err == nil && id != "" {
+		if id, err := m.license(); m.path == "std" || err == nil && id != "" {
 			kept = append(kept, m)
 		}
 	}
@@ -60,7 +60,7 @@ func TestBillOfMaterialsIsValid(t *testing.T) {
 		valid bool
 	}{
 		"as written":      {string(text), true},
-		"unknown licence": {strings.Replace(string(text), `"id": "MIT"`, `"id": "MITT"`, 1), false},
+		"unknown license": {strings.Replace(string(text), `"id": "MIT"`, `"id": "MITT"`, 1), false},
 		"no name":         {strings.Replace(string(text), `"type": "library",`, "", 1), false},
 	} {
 		result, err := schema.Validate(gojsonschema.NewStringLoader(tt.text))

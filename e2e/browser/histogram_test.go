@@ -87,7 +87,7 @@ func (s *shelf) histogram(t *testing.T, name, scope string) (c counted) {
 }
 
 // spread distributes the bins of an answer over n bins of equal width of the axis of
-// another one. edge reports bins with a neighbour that a rounding decides about.
+// another one. edge reports bins with a neighbor that a rounding decides about.
 func (c *counted) spread(all *counted, log bool, n int) (list []float64, edge []bool) {
 	list, edge = make([]float64, n), make([]bool, n)
 	low, high := all.Min, all.Max

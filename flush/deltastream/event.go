@@ -12,7 +12,7 @@ import (
 // partBytes is the size from which an event is sent in parts.
 const partBytes = 32 << 10
 
-// exact is the first number from which on neighbours are the same to JavaScript.
+// exact is the first number from which on neighbors are the same to JavaScript.
 const exact = 1 << 53
 
 // eventID is the id of an event.

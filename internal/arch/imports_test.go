@@ -15,7 +15,7 @@ type importRow struct {
 
 // importTable lists the imports that each package may have, lowest layer first. The
 // most specific row counts. "own/..." means the packages below the row's directory:
-// for server/certs it is server/certs/..., so that neighbours stay apart.
+// for server/certs it is server/certs/..., so that neighbors stay apart.
 //
 // Any package may import the foundation. A package that may import store may
 // import store/tags too, because the store's answers contain its Tag.

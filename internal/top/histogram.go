@@ -31,7 +31,7 @@ func readDistribution(r io.Reader) (*distribution, error) {
 	return &d, nil
 }
 
-// lines draws the bins, of which neighbours are merged until they fit, as bars.
+// lines draws the bins, of which neighbors are merged until they fit, as bars.
 func (d *distribution) lines(st Style, columns, lines int) []string {
 	var quantiles []string
 	for _, q := range d.Quantiles {

@@ -160,7 +160,7 @@ func appendAlphabet(dst []byte, s string) []byte {
 }
 
 // alphabetWord is [alphabet] for eight bytes at once: additions to bytes below
-// 0x80 carry into no neighbour, and set the top bit of those above a bound.
+// 0x80 carry into no neighbor, and set the top bit of those above a bound.
 func alphabetWord(x uint64) uint64 {
 	const each, top = 0x0101010101010101, 0x8080808080808080
 	low := x &^ top

@@ -51,7 +51,7 @@ func TestStateMoves(t *testing.T) {
 	s.Initialize(nil)
 	step("waits for a target", Initializing, 0)
 	if s.Initialized() {
-		t.Error("initialised too early")
+		t.Error("initialized too early")
 	}
 	target.Ready()
 	step("ready, health failed", Draining, 0)

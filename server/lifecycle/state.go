@@ -6,8 +6,8 @@ type State uint8
 // The states. While a server is not initialized, that state takes precedence
 // over a failed health check.
 const (
-	Live            State = 0 // initialised, health check not failed
-	Draining        State = 1 // initialised, health check failed
+	Live            State = 0 // initialized, health check not failed
+	Draining        State = 1 // initialized, health check failed
 	PreInitializing State = 2 // waits for clusters before anything else
 	Initializing    State = 3 // waits for init targets
 )

@@ -279,7 +279,7 @@ func TestLines(t *testing.T) {
 }
 
 // TestNoLineBreakIsLeft: no control character and no line separator gets into a
-// name or a tag, and their neighbours stay.
+// name or a tag, and their neighbors stay.
 func TestNoLineBreakIsLeft(t *testing.T) {
 	p := New(Config{})
 	for c := range rune(0x202b) {
@@ -353,7 +353,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPrecedence breaks two neighbouring rules at a time: the earlier one is
+// TestPrecedence breaks two neighboring rules at a time: the earlier one is
 // the reason.
 func TestPrecedence(t *testing.T) {
 	rep := strings.Repeat

@@ -75,7 +75,7 @@ func sameEntries(a, b []entry) bool {
 	return true
 }
 
-// entries returns the hosts with normalised weights.
+// entries returns the hosts with normalized weights.
 func (b *hashed) entries(s *host.Set, all bool) []entry {
 	if !b.c.LocalityWeighted || !s.LocalityWeighted {
 		hosts := s.Healthy

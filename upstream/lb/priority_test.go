@@ -25,7 +25,7 @@ func TestLoads(t *testing.T) {
 		{"overprovisioned", 50, []pr{{100, 72, 0}, {100, 100, 0}}, []uint32{100, 0}, []uint32{0, 0}, []bool{false, false}},
 		{"spill", 50, []pr{{100, 71, 0}, {100, 100, 0}}, []uint32{99, 1}, []uint32{0, 0}, []bool{false, false}},
 		{"spill a lot", 50, []pr{{100, 25, 0}, {100, 100, 0}}, []uint32{35, 65}, []uint32{0, 0}, []bool{false, false}},
-		{"normalised", 50, []pr{{100, 25, 0}, {100, 25, 0}}, []uint32{50, 50}, []uint32{0, 0}, []bool{true, true}},
+		{"normalized", 50, []pr{{100, 25, 0}, {100, 25, 0}}, []uint32{50, 50}, []uint32{0, 0}, []bool{true, true}},
 		{"degraded takes the rest", 50, []pr{{10, 6, 0}, {8, 2, 4}}, []uint32{84, 16}, []uint32{0, 0}, []bool{false, false}},
 		{"all panic", 50, []pr{{10, 3, 0}, {8, 1, 1}}, []uint32{56, 44}, []uint32{0, 0}, []bool{true, true}},
 		{"no panic wanted", 0, []pr{{10, 3, 0}, {8, 1, 1}}, []uint32{56, 22}, []uint32{0, 22}, []bool{false, false}},

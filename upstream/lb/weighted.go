@@ -277,7 +277,7 @@ type rotatePicker struct {
 }
 
 // rotation is a position in a list. It is padded because every pick writes it, which
-// would slow down reads of neighbours.
+// would slow down reads of neighbors.
 type rotation struct {
 	_    [64]byte
 	next atomic.Uint64
