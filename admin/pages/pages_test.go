@@ -159,7 +159,7 @@ func (f fakeIngest) Mapping() report.Mapping      { return report.Mapping{} }
 
 // targets are views of all pages; %s is a name of the world.
 var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "stats?type=histogram", "stats?filter=(%s", "stats?filter=^x&re=ecma&group=1&recent=1&nonzero=1", "stats?pins=x.%s%0Agone.%s&sel=x.%s&zero=1795341600000&hide=type.trend&sort=delta",
-	"stats?sort=changed&dir=asc&rows=250&pause=1", "stats?sort=type&dir=desc", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s",
+	"stats?sort=changed&dir=asc&rows=250&pause=1", "stats?sort=type&dir=desc", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s", "stat?name=x.gauge&with=x.%s", "stat?name=x.%s&with=none%s&over=1h", "stat?name=x.%s&from=1795341500000&to=1795341600000",
 	"histograms", "histograms?name=x.time&q=99.95", "histograms?name=x.time&x=linear&y=count", "histograms?name=x.time&view=cdf", "histograms?name=x.time&view=time", "histograms?name=x.time&compare=1", "histograms?name=x.time&compare=1&a=5m&q=42&view=cdf", "histograms?name=x.time&compare=1&a=5m&b=1h", "histograms?name=x.idle", "histograms?filter=%s",
 	"explorer", "explorer?view=map&sort=new", "explorer?prefix=x.&sort=name&view=map", "explorer?prefix=%s", "explorer?tag=%s", "explorer?tag=site", "explorer?tag=site&prefix=x", "explorer?sort=samples",
 	"clusters", "clusters?cluster=%s", "clusters?cluster=gone%s", "clusters?unhealthy=1", "clusters?filter=^%s", "listeners", "ingest", "ingest?line=bad%s", "ingest?line=%s",

@@ -144,7 +144,7 @@ func (v *view) header(product string) {
 // refresh appends the choice of the time between two updates: of events where there is
 // a stream, else of the whole page. Pages that their own script fills have none.
 func (v *view) refresh() {
-	if len(v.scripts) > 0 && !v.moves {
+	if len(v.scripts) > 0 && !v.moves && v.page.path != "stat" {
 		return
 	}
 	first, times := "No refresh", []string{"1", "2", "5", "10", "30"}

@@ -18,6 +18,7 @@ func showStat(v *view) error {
 	var labels []tags.Tag
 	family, network, hidden := "", false, false
 	var before past
+	var over, other line
 	v.stats(func(list *store.View) {
 		c, ok := list.Find(name)
 		if !ok {
@@ -28,6 +29,10 @@ func showStat(v *view) error {
 		r.past = v.spark(&c)
 		if r.histogram != nil {
 			before = v.past(&c)
+		}
+		over = v.line(&c)
+		if c, ok := list.Find(v.query.Value("with")); ok && (c.Kind() == store.KindCounter || c.Kind() == store.KindGauge) {
+			other = v.line(&c)
 		}
 		labels = c.AppendTags(nil)
 		network, hidden = c.Network(), c.Hidden()
@@ -61,6 +66,10 @@ func showStat(v *view) error {
 			}
 			v.Put(h("</p>\n"))
 		})
+		if r.kind != store.KindText {
+			v.scripts = append(v.scripts, "line.js")
+			v.overtime(&over, &other)
+		}
 	} else {
 		v.histogram(name, r.histogram, &before)
 	}
