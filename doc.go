@@ -10,6 +10,7 @@
 //   - upstream: clusters with discovery, health checks, outlier detection and load
 //     balancing; upstream/httptransport is an http.RoundTripper over a cluster
 //   - bootstrap: configuration files
+//   - bridge/prometheus, bridge/otel, bridge/expvar: other metrics libraries, as separate modules
 //
 // A program with counters and a port that shows them:
 //

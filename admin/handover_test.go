@@ -91,7 +91,7 @@ func TestPause(t *testing.T) {
 		s.Resume()
 		answered(late, false)
 
-		// Another server goes on with the socket.
+		// Another server continues with the socket.
 		f, err := s.File()
 		if err != nil {
 			t.Fatal(err)

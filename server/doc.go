@@ -8,6 +8,6 @@
 //	err = srv.Run(ctx) // until ctx ends or a client asks it to quit
 //
 // A proxy embeds it and adds its own listeners, clusters and endpoints through the
-// fields of [Config]; [Listener] has an example. There is no global state: any number of servers can run in one
-// process.
+// fields of [Config]; [Listener] has an example. There is no global state: any number
+// of servers can run in one process.
 package server

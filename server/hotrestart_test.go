@@ -264,7 +264,7 @@ func TestLostSuccessor(t *testing.T) {
 }
 
 // TestLostSuccessorOfADrainingServer: a drain that an operator asked for before or during
-// the take-over goes on when the successor is gone, and no other does.
+// the take-over continues when the successor is gone, and no other does.
 func TestLostSuccessorOfADrainingServer(t *testing.T) {
 	l := newLine(t)
 	first := start(t, l.config(0, time.Minute))

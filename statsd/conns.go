@@ -10,7 +10,7 @@ import (
 
 // A client that opens a connection for each line can open many before the
 // server has accepted the first. So a connection over the limit waits for up to
-// slotWait while the accepter goes on. At most maxWaiting connections wait;
+// slotWait while the accepter continues. At most maxWaiting connections wait;
 // only then does the accepter wait as well.
 const (
 	slotWait   = 500 * time.Millisecond

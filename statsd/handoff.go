@@ -87,7 +87,7 @@ func duplicate(c syscall.Conn, name string) (*os.File, error) {
 }
 
 // Pause stops accepting connections and reading datagrams, but keeps the sockets
-// open, so that Resume can take them up again. Connections go on.
+// open, so that Resume can take them up again. Connections continue.
 func (s *Server) Pause() {
 	for _, l := range s.snapshotListeners() {
 		l.paused.CompareAndSwap(nil, &pause{make(chan struct{})})
@@ -145,7 +145,7 @@ func (s *Server) Relay() *relay.Relay { return s.relay }
 
 // HandOver closes the listeners for a successor that has their sockets, and
 // returns when nothing is accepted or read any more. The paths of unix sockets
-// stay. Connections go on.
+// stay. Connections continue.
 func (s *Server) HandOver() {
 	all := s.snapshotListeners()
 	for _, l := range all {

@@ -216,7 +216,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// TestPause: a paused server leaves what arrives in its sockets, goes on with
+// TestPause: a paused server leaves what arrives in its sockets, continues with
 // its connections, and takes up everything when it resumes.
 func TestPause(t *testing.T) {
 	dir := t.TempDir()

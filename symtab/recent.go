@@ -136,7 +136,7 @@ func (t *Table) EnableRecent() {
 	}
 }
 
-// DisableRecent drops the list. The total stays and goes on growing.
+// DisableRecent drops the list. The total stays and keeps growing.
 func (t *Table) DisableRecent() {
 	r := &t.recent
 	r.mu.Lock()

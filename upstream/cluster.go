@@ -502,7 +502,7 @@ func (c *Cluster) close() {
 	}
 	for i := range c.breakers {
 		for _, r := range c.breakers[i].all() {
-			r.hide() // connections may go on for long
+			r.hide() // connections can stay open for long
 		}
 	}
 	c.leaveLocal()

@@ -411,7 +411,7 @@ func TestMembershipIsThatOfTheVersionThatServes(t *testing.T) {
 }
 
 // TestBreakersShownAreThoseOfTheVersionThatServes replaces a cluster whose
-// connections go on.
+// connections continue.
 func TestBreakersShownAreThoseOfTheVersionThatServes(t *testing.T) {
 	limits := func(n int) string {
 		return fmt.Sprintf("circuit_breakers: {thresholds: [{max_connections: %d, track_remaining: true}]}", n)

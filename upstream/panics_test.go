@@ -19,7 +19,7 @@ type sourceFunc func(ctx context.Context, c *Cluster)
 func (f sourceFunc) Run(ctx context.Context, c *Cluster) { f(ctx, c) }
 
 // TestSourcePanics panics in a source of hosts, and in the hooks that follow. The
-// cluster must not be awaited forever, and the process goes on.
+// cluster must not be awaited forever, and the process continues.
 func TestSourcePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := guardtest.New(t)

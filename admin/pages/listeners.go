@@ -107,7 +107,7 @@ func (v *view) drainForm() {
 			"<p>Draining stops listeners. It <b>cannot be undone</b>: stopped listeners start again only with the server.</p><div class='checks'>"))
 		for _, o := range [...][3]string{
 			{"graceful", "Gracefully", "wait for the drain time first, in which connections are closed one by one"},
-			{"inboundonly", "Inbound only", "outbound listeners go on"},
+			{"inboundonly", "Inbound only", "outbound listeners continue"},
 			{"skip_exit", "Keep listeners", "with “gracefully”: keep listeners open after the drain time"},
 		} {
 			v.Put(h("<label class='check'><input type='checkbox' name='"), o[0], h("' value='1'> <span>"), o[1], h("</span> <span class='quiet'>"), o[2], h("</span></label>"))

@@ -105,7 +105,7 @@ func TestReloadBeforeReady(t *testing.T) {
 	}
 }
 
-// TestWatchdogFollowsFlushes: signs come while flushes go on, and stop with them.
+// TestWatchdogFollowsFlushes: signs come while flushes continue, and stop with them.
 func TestWatchdogFollowsFlushes(t *testing.T) {
 	s := newNotifySocket(t)
 	m, err := newServiceManager(s.env(map[string]string{"WATCHDOG_USEC": "200000", "WATCHDOG_PID": "7"}), 7)

@@ -37,7 +37,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// ticking returns a store whose clock goes on with each use.
+// ticking returns a store whose clock advances with each use.
 func ticking() *store.Store {
 	var ticks atomic.Int64
 	return store.New(store.Options{Now: func() time.Time {

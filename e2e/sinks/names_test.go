@@ -10,7 +10,7 @@ import (
 )
 
 // TestNamesThatDoNotResolve has sinks of all kinds whose receiver has no address: what
-// they have is surely not delivered, waits, and is in the log in the end.
+// they have is certainly not delivered, waits, and is in the log in the end.
 func TestNamesThatDoNotResolve(t *testing.T) {
 	kinds := map[string]string{
 		"statsd":    `statsd: {protocol: tcp, address: "nowhere.invalid:1"}`,

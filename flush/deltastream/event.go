@@ -214,7 +214,7 @@ func (e *event) reset(id eventID, at time.Time, reason string, skipped int) erro
 	return e.notice("reset", id, at, reason, skipped)
 }
 
-// fail sends the last event of a stream that cannot go on.
+// fail sends the last event of a stream that cannot continue.
 func (e *event) fail(id eventID, at time.Time, reason string) error {
 	return e.notice("error", id, at, reason, 0)
 }

@@ -255,7 +255,7 @@ func (s *Stream) Subscribe(r Request) (*Client, error) {
 	return c, nil
 }
 
-// oldestLocked returns the oldest position from which a client can go on.
+// oldestLocked returns the oldest position from which a client can continue.
 // Stream.mu must be held.
 func (s *Stream) oldestLocked() uint64 {
 	if len(s.ring) == 0 {

@@ -270,7 +270,7 @@ func TestLongFlushesAreSplit(t *testing.T) {
 }
 
 // TestNothingIsLostWhileTheReceiverIsDown ends the receiver twice while counters grow
-// and flushes go on. The queue holds one flush, so that increments are owed as well.
+// and flushes continue. The queue holds one flush, so that increments are owed as well.
 func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
 	for _, layout := range []Layout{Plain, Modern} {
 		t.Run(string(layout), func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package sinkgrpc sends the packets of sinks over gRPC and says what an error means for
-// a packet: surely not delivered, perhaps delivered, or refused for good. Programs that
+// a packet: certainly not delivered, perhaps delivered, or refused for good. Programs that
 // do not import it do not link gRPC.
 package sinkgrpc
 

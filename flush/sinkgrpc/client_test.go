@@ -136,7 +136,7 @@ func TestAnswers(t *testing.T) {
 		name     string
 		err      error
 		pushback string
-		class    error // nil: surely not delivered
+		class    error // nil: certainly not delivered
 		after    time.Duration
 	}{
 		{"unavailable", status.Error(codes.Unavailable, "x"), "", nil, 0},

@@ -1,5 +1,5 @@
 // Package sinkhttp posts the packets of sinks over HTTP and says what an error means
-// for a packet: surely not delivered, perhaps delivered, or refused for good.
+// for a packet: certainly not delivered, perhaps delivered, or refused for good.
 package sinkhttp
 
 import (

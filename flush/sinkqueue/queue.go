@@ -2,7 +2,7 @@
 // keeps the contract that all such sinks share.
 //
 // A queue is bounded in bytes and in age, and drops its oldest packets first. The
-// counter increments of packets that were surely not delivered return to the
+// counter increments of packets that were certainly not delivered return to the
 // sink, which adds them to a later flush, so an outage delays increments
 // but does not lose them. A packet whose delivery is unknown is counted and, by
 // default, not sent again, so that nothing is counted twice.
@@ -69,7 +69,7 @@ type Config struct {
 	// queue. Increments of further series are lost and counted. Default 1 Mi.
 	Series int
 	// Send sends a packet and returns how many of its bytes, in whole lines, are
-	// sent. After an error the rest was surely not delivered and is tried
+	// sent. After an error the rest was certainly not delivered and is tried
 	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Shards call
 	// it at the same time. Required.
 	Send func(ctx context.Context, data []byte) (sent int, err error)
@@ -190,7 +190,7 @@ func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	if q.ended {
 		q.lose()
 	}
-	if len(s.queue) == 1 { // the shard goes on as long as there is more
+	if len(s.queue) == 1 { // the shard continues as long as there is more
 		s.signal()
 	}
 }

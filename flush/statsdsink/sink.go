@@ -2,8 +2,8 @@
 //
 // Counters are sent as increments, gauges as values, and histograms as one line
 // for each bin with a sample rate that stands for the count, or as gauges that
-// summarize the interval. Text readouts are not sent. Lines are packed into packets; package sinkqueue describes what happens
-// to increments while the receiver is down.
+// summarize the interval. Text readouts are not sent. Lines are packed into packets;
+// package sinkqueue describes what happens to increments while the receiver is down.
 package statsdsink
 
 import (

@@ -151,7 +151,7 @@ func TestReceiverGetsExactValues(t *testing.T) {
 }
 
 // TestTCPLosesNothingWhileTheReceiverIsDown restarts the receiver twice on the same
-// port while counters grow and flushes go on.
+// port while counters grow and flushes continue.
 func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	got := store.New(store.Options{})
 	r := receive(t, got, "tcp://127.0.0.1:0")

@@ -125,7 +125,7 @@ func (c *Child) Sockets() (all []Socket, err error) {
 }
 
 // Stats fetches the stats of the parent that have changed since the last call.
-// Before Commit they are copies, and the parent goes on flushing them.
+// Before Commit they are copies, and the parent keeps flushing them.
 func (c *Child) Stats() error { return c.ask(askStats, nil) }
 
 // Commit moves the duty to flush the stats to this process. The parent flushes a
@@ -164,7 +164,7 @@ func (c *Child) Usage() Usage {
 	return c.usage
 }
 
-// Close closes the connection to the parent, which goes on without this process
+// Close closes the connection to the parent, which continues without this process
 // unless it was drained.
 func (c *Child) Close() {
 	c.link.stop() // a question that is under way

@@ -7,9 +7,9 @@
 // them ([Child.Commit]). Then the old server stops accepting ([Child.Drain]), and
 // in the end it hands over its connections and ends ([Child.Terminate]).
 //
-// A successor that dies before the end leaves no trace: the old server goes on
+// A successor that dies before the end leaves no trace: the old server continues
 // with everything that the successor has not acknowledged, and serves again. An
-// old server that dies leaves a successor that goes on alone. Whether the other
+// old server that dies leaves a successor that continues alone. Whether the other
 // process is dead, and not merely silent, is decided by its socket.
 //
 // Both sides accept only processes of the same user or of root. Messages are

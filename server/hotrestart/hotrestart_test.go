@@ -504,7 +504,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestBrokenSuccessor sends nonsense to a parent, which must go on.
+// TestBrokenSuccessor sends nonsense to a parent, which must continue.
 func TestBrokenSuccessor(t *testing.T) {
 	w := newWorld(t)
 	greeting := string(head{askHello, 2, 0, 1}.append(nil)) + "\x01\x01"

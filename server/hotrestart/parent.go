@@ -197,7 +197,7 @@ func (p *Parent) leave(l *link, process Process, err error) {
 		return
 	}
 	if !lost(err) { // the successor may be waiting
-		_ = l.send(answerRefused, []byte("the running server cannot go on: "+err.Error()))
+		_ = l.send(answerRefused, []byte("the running server cannot continue: "+err.Error()))
 	}
 	_ = l.conn.Close()
 	// The successor may have been replaced itself while this process was suspended.

@@ -41,7 +41,7 @@ func TestBodiesAtTheLimitOfReplays(t *testing.T) {
 	}
 }
 
-// TestPartOfABodyIsReadAgain rewinds in the middle of a body, which goes on behind that part.
+// TestPartOfABodyIsReadAgain rewinds in the middle of a body, which continues behind that part.
 func TestPartOfABodyIsReadAgain(t *testing.T) {
 	b := newReplay(&http.Request{Body: io.NopCloser(strings.NewReader("abcdef"))}, true)
 	part := make([]byte, 3)
