@@ -52,14 +52,25 @@ func (v *view) line(c *store.Cursor) (l line) {
 // period is a part of the history.
 type period struct{ from, to time.Time }
 
-// period returns the part that the query asks for: the last minutes, hour or day, or
-// what is between two moments.
-func (v *view) period() period {
+// first returns when the line begins, the zero time if it is empty.
+func (l *line) first() (t time.Time) {
+	if len(l.samples) > 0 {
+		t = l.samples[0].start
+	}
+	return t
+}
+
+// period returns the part that the query asks for: the last minutes, hour or day as far
+// as there are any, or what is between two moments.
+func (v *view) period(l *line) period {
 	p := period{v.now.Add(-v.duration("over", ranges[:]).length), v.now}
 	moment := func(name string, t *time.Time) {
 		if ms, err := strconv.ParseInt(v.query.Value(name), 10, 48); err == nil && ms > 0 {
 			*t = time.UnixMilli(ms)
 		}
+	}
+	if first := l.first(); first.After(p.from) && first.Before(p.to) {
+		p.from = first
 	}
 	moment("from", &p.from)
 	moment("to", &p.to)
@@ -90,7 +101,7 @@ func (v *view) overtime(l, other *line) {
 		})
 		return
 	}
-	p := v.period()
+	p := v.period(l)
 	v.Put(h("<div id='line'>"))
 	v.panel("over-time", "Over time", func() {
 		v.actions("points", url("/stats/history", "name", l.name, "since", fmt.Sprintf("-%ds", int(math.Ceil(v.now.Sub(p.from).Seconds())))))
@@ -132,9 +143,9 @@ func (v *view) zooms(l *line, p period) {
 		v.Put(h(">"), r.label, h("</a>"))
 	}
 	v.Put(h("</span>"))
-	oldest := p.from
-	if len(l.samples) > 0 {
-		oldest = l.samples[0].start
+	oldest := l.first()
+	if oldest.IsZero() {
+		oldest = p.from
 	}
 	width := p.to.Sub(p.from)
 	link := func(label, key string, from, to time.Time) {
@@ -185,11 +196,11 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 	if high-low < 1e-9 {
 		high = low + max(math.Abs(low)*.1, 1)
 	}
-	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' width='52' height='"), lineAll, h("'><text class='end' x='46' y='11'>"), unit, h("</text>"))
+	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' width='52' height='"), lineAll, h("'>"))
 	for i := range 4 {
 		v.Put(h("<text class='end' x='46' y='"), lineTop+lineTall*(1-float64(i)/3)+4, h("'>"), figures(low+(high-low)*float64(i)/3), h("</text>"))
 	}
-	v.Put(h("</svg><svg class='plot' id='plot' role='img' tabindex='0' data-k='plot' height='"), lineAll, h("' data-from='"), fmt.Sprint(p.from.UnixMilli()), h("' data-to='"), fmt.Sprint(p.to.UnixMilli()), h("' aria-label='"), summary, h("'>"))
+	v.Put(h("</svg><svg class='plot' id='plot' role='img' tabindex='0' data-k='plot' height='"), lineAll, h("' data-from='"), fmt.Sprint(p.from.UnixMilli()), h("' data-to='"), fmt.Sprint(p.to.UnixMilli()), h("' aria-label='"), summary, h("'><text class='start' y='11'>"), unit, h("</text>"))
 	for i := range 4 {
 		y, class := lineTop+lineTall*(1-float64(i)/3), h("rule")
 		if i == 0 {

@@ -146,20 +146,24 @@ func (v *view) needsAttention(found []finding) {
 // keyFigures appends the strip of the most important numbers.
 func (v *view) keyFigures(list *store.View, input *report.Report) {
 	v.Put(h("<dl class='panel kpis' aria-label='Key figures'>"))
-	live := v.stream("filter", `^(ingest\.(samples|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.)`)
-	figure := func(name, value, unit, note, sum string) {
-		v.Put(h("<div><dt>"), name, h("</dt><dd><span class='big'"))
+	live := v.stream("filter", `^(ingest\.(samples|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`)
+	line := func(attributes h, past spark) {
+		v.Put(h("<dd class='spark'"), attributes)
+		v.sparkData(&past)
+		v.Put(h(">"))
+		v.sparkLine(&past)
+		v.Put(h("</dd>"))
+	}
+	figure := func(name, page, value, unit, note, sum string) {
+		v.Put(h("<div><dt><a href='"), url(page), h("'>"), name, h("</a></dt><dd><span class='big'"))
 		if sum != "" {
 			v.Put(h(" data-sum='"), sum, h("'"))
 		}
 		v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
 		if live && sum != "" {
 			past := v.sumOf(list, sum)
-			v.Put(h("<dd class='sub persecond scripted'></dd><dd class='spark'"))
-			v.sparkData(&past)
-			v.Put(h(">"))
-			v.sparkLine(&past)
-			v.Put(h("</dd>"))
+			v.Put(h("<dd class='sub persecond'>"), rate(past.latest), h(" /s</dd>"))
+			line("", past)
 		}
 		v.Put(h("</div>\n"))
 	}
@@ -173,25 +177,38 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 				rejected += n
 			}
 		}
-		figure("StatsD samples", count(samples), "", plural(lines, "line"), "ingest.samples.listener.")
-		figure("Rejected lines", count(rejected), "", plural(len(input.Rejected), "reason"), "")
-		figure("Kernel drops", count(drops), "packets", "", "ingest.kernel_drops.listener.")
+		figure("StatsD samples", "ingest", count(samples), "", plural(lines, "line"), "ingest.samples.listener.")
+		figure("Rejected lines", "ingest", count(rejected), "", plural(len(input.Rejected), "reason"), "")
+		figure("Kernel drops", "ingest", count(drops), "packets", "", "ingest.kernel_drops.listener.")
 	}
 	n := v.healthNow()
 	if n.clusters > 0 {
-		figure("Unhealthy hosts", count(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
+		figure("Unhealthy hosts", "clusters", count(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
 	}
 	counted := func(kind render.Type) int { return render.NewWalk(list, render.Options{Type: kind}).Rest() }
-	figure("Stats", count(counted(render.All)), "", plural(counted(render.Histograms), "histogram")+", "+plural(counted(render.TextReadouts), "text"), "")
+	figure("Stats", "stats", count(counted(render.All)), "", plural(counted(render.Histograms), "histogram")+", "+plural(counted(render.TextReadouts), "text"), "")
 	read := v.src.Memory
 	if read == nil {
 		read = admin.ProcessMemory
 	}
 	memory := read()
 	value, unit := size(float64(memory.TotalPhysicalBytes))
-	figure("Memory", value, unit, sizeText(float64(memory.Allocated))+" in use", "")
+	v.Put(h("<div><dt><a href='server'>Memory</a></dt><dd><span class='big'>"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), sizeText(float64(memory.Allocated)), h(" in use</dd>"))
+	if c, ok := list.Find(physicalMemory); ok && live {
+		line(" data-spark='"+physicalMemory+"'", v.spark(&c))
+	}
+	v.Put(h("</div>\n"))
+	if list := v.certificates(); len(list) > 0 && v.permits("/certs") {
+		meaning, text := expiry(list[0].until, v.now)
+		v.Put(h("<div><dt><a href='certs'>Next certificate</a></dt><dd>"))
+		v.word(meaning, text)
+		v.Put(h("</dd></div>\n"))
+	}
 	v.Put(h("</dl>\n"))
 }
+
+// physicalMemory is the gauge of the memory of the process.
+const physicalMemory = "server.memory_physical_size"
 
 // sumOf returns the sum of the counters whose names begin with prefix.
 func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
@@ -324,6 +341,7 @@ func (v *view) adminPort(list *store.View) {
 				{"Requests", "http.admin.downstream_rq_total"}, {"Requests running", "http.admin.downstream_rq_active"},
 				{"Connections", "listener.admin.downstream_cx_active"}, {"Refused: busy", "admin.busy_rejected"},
 				{"Refused: foreign pages", "admin.csrf_rejected"}, {"Refused: unknown host", "admin.host_rejected"},
+				{"Skipped flushes", "server.dropped_stat_flushes"},
 			} {
 				if value, ok := number(list, x[1]); ok {
 					pair(x[0], v.text(h("<span data-stat='"), x[1], h("'>"), grouped(fmt.Sprintf("%.0f", value)), h("</span>")))

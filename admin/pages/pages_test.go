@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -306,6 +307,24 @@ func hostile() []string {
 	return []string{`<script>alert(1)</script>`, `<img src=x onerror='a'>"'&`, `' onfocus='alert(1)' autofocus x='`, `" onfocus="alert(1)`, "`onload=alert(1)`",
 		`</title><script>x</script>`, `</svg><script>x</script>`, `</textarea><b>`, `</option></select><b>`, `</a></td></table><b>`, `javascript:alert(1)`, `&lt;b&gt;`, `<!--`, `]]>`,
 		"\x00<b\x00>", "\xff<script>\xc0\xbc", "\u2028<b>", "\u202e<b>", "x\ty\rz", `{{.}}`, `${x}`, `<base href=//evil.test>`, strings.Repeat("<", 600)}
+}
+
+// TestTagRules expects the page of a stat to name the rule of each tag, and the sinks.
+func TestTagRules(t *testing.T) {
+	for rule, want := range map[*tags.Step]string{{Regex: "^a((.))"}: "by the regex ^a((.))", {Tokens: "a.$"}: "by the tokens a.$", {}: "given"} {
+		if got := tagRule(*rule); got != want {
+			t.Errorf("%+v: %q, want %q", rule, got, want)
+		}
+	}
+	srv := world(t, "plain", func(c *admin.Config) {
+		c.Sources.Sinks = func() []flush.SinkStatus { return []flush.SinkStatus{{Name: "two"}, {Name: "one"}} }
+	})
+	body := string(request(srv, "stat?name=x.site.plain", "plain").Body)
+	for _, want := range []string{"<dt>Tag site</dt><dd class='num'><code class='wrap'>plain</code> <span class='quiet'>given</span></dd>", "<dt>Sinks</dt><dd class='num'>one, two</dd>", "<dt>Limit plain</dt><dd class='num'>80 of 100</dd>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
 }
 
 // TestHostileTextStaysText expects only elements that plain names give too, and as many

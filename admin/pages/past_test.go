@@ -211,8 +211,11 @@ func TestSparks(t *testing.T) {
 		"a.x\tcounter\t700\t2\t\na.y\tcounter\t15\t1\t\ng\tgauge\t1\t\t\nidle\tcounter\t0\t0\t\n"; got != want {
 		t.Errorf("by rate:\n%s\nwant\n%s", got, want)
 	}
-	if body := string(srv.Request("GET", Prefix+"stat?name=a.y", nil).Body); !strings.Contains(body, "data-points='0*56 1*3'") {
-		t.Error(body)
+	body = string(srv.Request("GET", Prefix+"stat?name=a.y", nil).Body)
+	for _, want := range []string{"<path class='ln' d='M", "V18.0H100.00'/>", "<dt>Last change</dt><dd class='num'><time datetime='2026-11-22T10:05:50Z'", "<dt>Created</dt><dd class='num'><time datetime='2026-11-22T10:00:00Z'"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
 	}
 	var sum spark
 	sum.add(spark{points: []float64{1, 2}})

@@ -71,7 +71,7 @@ func (v *view) spark(c *store.Cursor) (s spark) {
 
 // add adds another series, step by step from the end.
 func (s *spark) add(other spark) {
-	s.step, s.fromZero = max(s.step, other.step), true
+	s.step, s.fromZero, s.latest = max(s.step, other.step), true, s.latest+other.latest
 	if more := len(other.points) - len(s.points); more > 0 {
 		s.points = append(make([]float64, more), s.points...)
 	}

@@ -2,8 +2,11 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -15,7 +18,8 @@ func showStat(v *view) error {
 	v.title = name
 	found := false
 	var r statRow
-	var labels []tags.Tag
+	var steps []tags.Step
+	var created time.Time
 	family, network, hidden := "", false, false
 	var before past
 	var over, other line
@@ -34,7 +38,14 @@ func showStat(v *view) error {
 		if c, ok := list.Find(v.query.Value("with")); ok && (c.Kind() == store.KindCounter || c.Kind() == store.KindGauge) {
 			other = v.line(&c)
 		}
-		labels = c.AppendTags(nil)
+		created = c.Created()
+		if list, given := c.TagSteps(); !given {
+			steps = list
+		} else {
+			for _, t := range c.AppendTags(nil) {
+				steps = append(steps, tags.Step{Tag: t})
+			}
+		}
 		network, hidden = c.Network(), c.Hidden()
 		if f := c.Family(); f != nil {
 			family = f.String()
@@ -60,9 +71,10 @@ func showStat(v *view) error {
 			if r.kind == store.KindText {
 				v.Put(h("<span class='big wrap'>"), r.text, h("</span>"))
 			} else {
-				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span> <span class='quiet'><span class='scripted' data-rate='"), name, h("'></span> "))
-				v.sparkOf(&r)
-				v.Put(h("</span>"))
+				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span>"))
+				if r.kind == store.KindCounter {
+					v.Put(h(" <span class='quiet'><span data-rate='"), name, h("'>"), rate(r.past.latest), h("</span> per second</span>"))
+				}
 			}
 			v.Put(h("</p>\n"))
 		})
@@ -73,6 +85,7 @@ func showStat(v *view) error {
 	} else {
 		v.histogram(name, r.histogram, &before)
 	}
+	v.Put(h("<div class='cols'>\n"))
 	v.panel("about", "About", func() { v.request(url("/stats/explain", "name", name)) }, func() {
 		v.pairs(func(pair func(string, func())) {
 			pair("Type", v.text(r.kind.String()))
@@ -92,13 +105,48 @@ func showStat(v *view) error {
 			if family != "" && family != name {
 				pair("Name without tags", v.text(h("<code class='wrap'>"), family, h("</code>")))
 			}
-			for _, l := range labels {
-				pair("Tag "+l.Name, v.text(h("<code class='wrap'>"), l.Value, h("</code>")))
+			pair("Created", func() { v.when(created) })
+			if v.src.History != nil && r.kind != store.KindText {
+				pair("Last change", func() {
+					if r.past.changed.IsZero() {
+						v.Put("none in the last hour")
+						return
+					}
+					v.when(r.past.changed)
+				})
+			}
+			for _, s := range steps {
+				pair("Tag "+s.Name, v.text(h("<code class='wrap'>"), s.Value, h("</code> <span class='quiet'>"), tagRule(s), h("</span>")))
+			}
+			if v.src.Sinks != nil {
+				var names []string
+				for _, x := range v.src.Sinks() {
+					names = append(names, x.Name)
+				}
+				slices.Sort(names)
+				pair("Sinks", v.text(cmp.Or(strings.Join(names, ", "), none)))
+			}
+			if network && v.src.Ingest != nil {
+				for _, x := range v.src.Ingest.Recent().Limits {
+					pair("Limit "+strings.ReplaceAll(x.Name, "_", " "), v.text(count(x.Use), " of ", count(x.Max)))
+				}
 			}
 		})
 	})
 	v.exposition(name)
+	v.Put(h("</div>\n"))
 	return nil
+}
+
+// tagRule describes the rule that made a tag.
+func tagRule(s tags.Step) string {
+	switch {
+	case s.Regex != "":
+		return "by the regex " + s.Regex
+	case s.Tokens != "":
+		return "by the tokens " + s.Tokens
+	}
+	return "given"
 }
 
 // noStat answers for a name that does not exist, with links to names that begin alike.

@@ -37,7 +37,7 @@ const drawsLine = `(() => {
   }
   return {From: Number(plot.dataset.from), To: Number(plot.dataset.to), Steps: steps, Tall: base - top,
     Table: [...document.querySelectorAll('#points tbody tr')].map((row) => Number(row.cells[2].dataset.value)).reverse(),
-    Labels: [...plot.previousElementSibling.querySelectorAll('text')].map((e) => e.textContent).join(' ')};
+    Labels: [plot.querySelector('text'), ...plot.previousElementSibling.querySelectorAll('text')].map((e) => e.textContent).join(' ')};
 })()`
 
 // TestStatLine compares the line of a counter and its table with the history of the

@@ -381,7 +381,9 @@ class Live {
       e.textContent = grouped(list.reduce((sum, s) => sum + Number(s.value), 0));
       const rate = list.reduce((sum, s) => sum + (s.rate ?? 0), 0);
       const box = e.closest('div');
-      box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
+      if (ms > 0) {
+        box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
+      }
       const spark = box.querySelector('.spark');
       const line = this.sums.get(e.dataset.sum) ?? new Line(spark);
       this.sums.set(e.dataset.sum, line);
