@@ -79,10 +79,12 @@ func (s *Server) endpoints(yield func(*render.Endpoint) bool) {
 				e.Address = h.Address.String()
 			}
 			e.Stats = e.Stats[:0]
-			for _, st := range h.Stats {
-				e.Stats = append(e.Stats, render.EndpointStat(st))
-			}
 			healthy := render.EndpointStat{Name: "healthy", Gauge: true}
+			for _, st := range h.Stats {
+				if st.Name != healthy.Name {
+					e.Stats = append(e.Stats, render.EndpointStat(st))
+				}
+			}
 			if h.Health.Health() == status.Healthy {
 				healthy.Value = 1
 			}

@@ -61,7 +61,8 @@ func (s *selection) endpoints(st *store.Store) ([]endpoint, error) {
 	return united(all), err
 }
 
-// appendShown appends the selected stats to dst, which is empty.
+// appendShown appends the selected stats to dst, which is empty. Stats with the same name
+// and kind are added up.
 func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []EndpointStat) ([]EndpointStat, error) {
 	// The gauges of a host have moved if its counters have.
 	moved := slices.ContainsFunc(stats, func(st EndpointStat) bool { return !st.Gauge && st.Value != 0 })
@@ -93,7 +94,15 @@ func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []Endpo
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
-	return dst, nil
+	kept := dst[:0]
+	for _, st := range dst {
+		if n := len(kept) - 1; n >= 0 && kept[n].Name == st.Name && kept[n].Gauge == st.Gauge {
+			kept[n].Value += st.Value
+		} else {
+			kept = append(kept, st)
+		}
+	}
+	return kept, nil
 }
 
 // united merges adjacent hosts with the same prefix.

@@ -39,7 +39,9 @@ type Host struct {
 	Priority              uint32
 	// SuccessRate and LocalOriginSuccessRate are in percent, -1 if unknown.
 	SuccessRate, LocalOriginSuccessRate float64
-	Stats                               []HostStat // ascending by name
+	// Stats are in ascending order of their names. Stats that repeat a name are added
+	// up where they are shown as series, and "healthy" is left out there.
+	Stats []HostStat
 }
 
 // HostStat is a counter or a gauge of a host.
