@@ -32,7 +32,7 @@ func (s *Server) streamRow() Endpoint {
 	}
 	return Endpoint{Path: "/stats/stream", Group: groupStats, Help: "stream the stats that change, as server-sent events", Serve: s.statsStream,
 		Params: append(params,
-			Param{Name: "ids", Help: "only stats with these ids of the stream: 17,2048"},
+			Param{Name: "ids", Help: "only stats with these ids of the stream: 17,2048, or 17.2031 with distances; can be repeated"},
 			Param{Name: "interval_ms", Help: "least time between two events, 1000 to 30000"},
 			Param{Name: "initial", Help: "0 leaves out the values at the beginning", Kind: ParamChoice, Choices: []string{"", "1", "0"}},
 		)}
@@ -80,7 +80,28 @@ func (s *Server) statsStream(w *Response, r *Request) error {
 }
 
 // maxIDs limits the ids of a request.
-const maxIDs = 1000
+const maxIDs = 2000
+
+// parseIDs parses the parameters "ids": ids behind commas, and behind dots the distance
+// to the one before.
+func parseIDs(q Query) (refs []uint64, err error) {
+	for _, pair := range q {
+		if pair.Name != "ids" || pair.Value == "" {
+			continue
+		}
+		for word := range strings.SplitSeq(pair.Value, ",") {
+			last := uint64(0)
+			for part := range strings.SplitSeq(word, ".") {
+				n, err := strconv.ParseUint(part, 10, 53)
+				if last += n; err != nil || last >= 1<<53 || len(refs) == maxIDs {
+					return nil, badRequest(fmt.Sprintf("ids: %.40q is not a whole number below 2^53, or there are more than %d\n", part, maxIDs))
+				}
+				refs = append(refs, last)
+			}
+		}
+	}
+	return refs, nil
+}
 
 // parseStream parses the parameters of /stats/stream.
 func (s *Server) parseStream(r *Request) (*deltastream.Request, error) {
@@ -89,14 +110,8 @@ func (s *Server) parseStream(r *Request) (*deltastream.Request, error) {
 		return nil, err
 	}
 	req := &deltastream.Request{Options: q.options, LastEventID: r.Header("last-event-id")}
-	if text := r.query.Value("ids"); text != "" {
-		for word := range strings.SplitSeq(text, ",") {
-			n, err := strconv.ParseUint(word, 10, 53)
-			if err != nil || len(req.Refs) == maxIDs {
-				return nil, badRequest(fmt.Sprintf("ids: %.40q is not a whole number below 2^53, or there are more than %d\n", word, maxIDs))
-			}
-			req.Refs = append(req.Refs, n)
-		}
+	if req.Refs, err = parseIDs(r.query); err != nil {
+		return nil, err
 	}
 	least, most := s.src.StatsStream.Interval(), deltastream.MaxRequestInterval
 	if text := r.query.Value("interval_ms"); text != "" {

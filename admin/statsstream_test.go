@@ -25,8 +25,8 @@ func TestStatsStreamParameters(t *testing.T) {
 	for target, want := range map[string]string{
 		"?filter=[":           "Invalid re2 regex",
 		"?type=Many":          "invalid &type= param",
-		"?ids=1,x":            "ids: \"x\" is not a whole number below 2^53, or there are more than 1000\n",
-		"?ids=-1":             "ids: \"-1\" is not a whole number below 2^53, or there are more than 1000\n",
+		"?ids=1,x":            "ids: \"x\" is not a whole number below 2^53, or there are more than 2000\n",
+		"?ids=-1":             "ids: \"-1\" is not a whole number below 2^53, or there are more than 2000\n",
 		"?interval_ms=999":    "interval_ms: \"999\" is not a whole number from 1000 to 30000\n",
 		"?interval_ms=30001":  "interval_ms: \"30001\" is not a whole number from 1000 to 30000\n",
 		"?interval_ms=second": "interval_ms: \"second\" is not a whole number from 1000 to 30000\n",
@@ -52,6 +52,30 @@ func TestStatsStreamParameters(t *testing.T) {
 	}
 	if r := newServer(t, Config{}).Request("GET", "/stats/stream", nil); r.Status != 404 {
 		t.Errorf("without a source: %d %q", r.Status, r.Body)
+	}
+}
+
+// TestStreamedIDs expects ids in lists, as distances and in several parameters.
+func TestStreamedIDs(t *testing.T) {
+	for _, x := range []struct {
+		q    Query
+		want string
+	}{
+		{nil, "[]"}, {Query{{Name: "ids"}, {Name: "id", Value: "4"}}, "[]"}, {Query{{Name: "ids", Value: "3,1"}}, "[3 1]"},
+		{Query{{Name: "ids", Value: "3.1.0,2.5"}, {Name: "x", Value: "9"}, {Name: "ids", Value: "7.2"}}, "[3 4 4 2 7 7 9]"},
+		{Query{{Name: "ids", Value: strings.Repeat("1.", maxIDs-1) + "1"}}, ""},
+		{Query{{Name: "ids", Value: strings.Repeat("1.", maxIDs) + "1"}}, "ids: \"1\" is not"},
+		{Query{{Name: "ids", Value: "9007199254740991"}}, "[9007199254740991]"}, {Query{{Name: "ids", Value: "9007199254740991.1"}}, "ids: \"1\" is not"},
+		{Query{{Name: "ids", Value: "3."}}, "ids: \"\" is not"},
+	} {
+		refs, err := parseIDs(x.q)
+		got := fmt.Sprint(refs)
+		if err != nil {
+			got = err.Error()
+		}
+		if x.want == "" && len(refs) != maxIDs || x.want != "" && !strings.Contains(got, x.want) {
+			t.Errorf("%v: %s, want %s", x.q, got, x.want)
+		}
 	}
 }
 

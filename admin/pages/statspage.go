@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -142,7 +143,7 @@ func showStats(v *view) error {
 		return ""
 	}
 	request := url("/stats", "usedonly", flag(q.used), "filter", q.pattern, "type", endpointType)
-	q.live = v.followed(&q, page.rows, pins, endpointType)
+	q.live = v.followed(page.rows, pins)
 	v.Put(h("<div id='fresh' class='note info' role='status' hidden>"))
 	v.icon("info")
 	v.Put(h("<p></p><button type='button' class='end'>Show</button></div>\n"))
@@ -169,29 +170,46 @@ func (v *view) pastOf(q *statsView, r *statRow, c *store.Cursor) {
 	r.base = q.zero.base(c)
 }
 
-// maxFollowed is the length of a list of ids that a stream takes.
-const maxFollowed = 4000
+// The bytes of a parameter of the stream's address, and of all that have ids.
+const (
+	maxValue = 4000
+	maxIDs   = 7800
+)
 
-// followed appends the address of the stream of the shown stats. Where there are too
-// many for a list it follows all that match, from now on.
-func (v *view) followed(q *statsView, rows, pins []statRow, kind string) bool {
-	var ids strings.Builder
+// followed appends the address of the stream of the shown stats, and of no others.
+func (v *view) followed(rows, pins []statRow) bool {
+	var refs []uint64
 	for _, list := range [...][]statRow{pins, rows} {
 		for i := range list {
 			if !list[i].gone {
-				fmt.Fprintf(&ids, ",%d", list[i].ref)
+				refs = append(refs, list[i].ref)
 			}
 		}
 	}
-	switch {
-	case ids.Len() == 0:
+	if len(refs) == 0 {
 		return v.noStream()
-	case ids.Len() <= maxFollowed:
-		return v.stream("ids", ids.String()[1:])
-	case q.engine != q.standard:
-		return v.stream("ids", ids.String()[1:strings.LastIndexByte(ids.String()[:maxFollowed], ',')])
 	}
-	return v.stream("filter", q.pattern, "type", kind, "initial", "0")
+	return v.stream(streamIDs(refs)...)
+}
+
+// streamIDs returns the parameters of a stream that name stats: each number but the first
+// of a parameter is the distance to the one before. It sorts refs.
+func streamIDs(refs []uint64) (pairs []string) {
+	slices.Sort(refs)
+	var ids []byte
+	left := maxIDs
+	for i, ref := range slices.Compact(refs) {
+		switch {
+		case len(ids) == 0:
+			ids = strconv.AppendUint(ids, ref, 10)
+		case len(ids) < min(maxValue, left):
+			ids = strconv.AppendUint(append(ids, '.'), ref-refs[i-1], 10)
+		case len(ids) < left: // this parameter is full
+			left -= len(ids)
+			pairs, ids = append(pairs, "ids", string(ids)), strconv.AppendUint(nil, ref, 10)
+		}
+	}
+	return append(pairs, "ids", string(ids))
 }
 
 // statsForm appends the controls of the stats page and the verdict on the filter.

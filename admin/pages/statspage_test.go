@@ -2,7 +2,9 @@ package pages
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,5 +189,48 @@ func TestStatViews(t *testing.T) {
 		if body := page(query); !strings.Contains(body, want) {
 			t.Errorf("%s lacks %s:\n%s", query, want, body)
 		}
+	}
+}
+
+// TestStreamIDs expects the rows of the largest page to fit into an address, also where
+// there are many stats, and to be those that the server reads from it.
+func TestStreamIDs(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 2, 100, 1000, 1050} {
+		for _, most := range []uint64{1050, 1 << 20, 50_000_000} {
+			var refs []uint64
+			for range n {
+				refs = append(refs, random.Uint64N(most))
+			}
+			address := url(streamPath, streamIDs(slices.Clone(refs))...)
+			var got []uint64
+			for _, list := range strings.Split(address, "ids=")[1:] {
+				list = strings.TrimSuffix(list, "&")
+				if len(list) > 4096 {
+					t.Errorf("a parameter has %d bytes", len(list))
+				}
+				last := uint64(0)
+				for _, word := range strings.Split(list, ".") {
+					n, err := strconv.ParseUint(word, 10, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					last += n
+					got = append(got, last)
+				}
+			}
+			slices.Sort(refs)
+			if refs = slices.Compact(refs); !slices.Equal(got, refs) || len(address) > 8000 {
+				t.Errorf("%d ids below %d: %d of %d in %d bytes", n, most, len(got), len(refs), len(address))
+			}
+		}
+	}
+	if got := len(url(streamPath, streamIDs(func() (far []uint64) {
+		for i := range uint64(1050) {
+			far = append(far, i<<42)
+		}
+		return far
+	}())...)); got > 8000 {
+		t.Errorf("an address of %d bytes", got)
 	}
 }

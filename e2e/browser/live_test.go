@@ -193,6 +193,9 @@ func ticks(t *testing.T, rows string, n int) (list []time.Duration) {
 	if got := eval[string](p, "`${document.querySelectorAll('#stats tbody tr').length} rows, shift ${window.shift}`"); got != rows+" rows, shift 0" {
 		t.Errorf("after %d ticks there are %s: %s", n, got, eval[string](p, "window.shifted"))
 	}
+	if got := eval[string](p, "document.querySelector('[data-stream-filter]').dataset.streamFilter"); !strings.Contains(got, "ids=") || strings.Contains(got, "filter=") {
+		t.Errorf("the page reads %s", got)
+	}
 	if painted := eval[float64](p, "window.painted.size"); painted < 20 || painted > 90 {
 		t.Errorf("%v of %s rows were painted", painted, rows)
 	}
