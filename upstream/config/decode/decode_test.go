@@ -94,7 +94,7 @@ func TestTimesHaveARange(t *testing.T) {
 	}
 }
 
-func TestManyMistakesAtOnce(t *testing.T) {
+func TestManyErrorsAtOnce(t *testing.T) {
 	for _, tt := range []struct{ name, text string }{
 		{"errors-v3", `# A cluster with an error in most of its fields.
 name: "backend"
