@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -60,7 +61,7 @@ type Options struct {
 type Decoder struct {
 	opts    Options
 	rules   *ruleBook
-	v3Types map[protoreflect.FullName]protoreflect.MessageType // v2 name to v3 message; nil without V2
+	v3Types func() map[protoreflect.FullName]protoreflect.MessageType // see findV3Types; nil without V2
 }
 
 // NewDecoder returns a decoder.
@@ -74,7 +75,7 @@ func NewDecoder(o Options) *Decoder {
 	o.TransportSockets = slices.Clone(o.TransportSockets)
 	d := &Decoder{opts: o, rules: newRuleBook()}
 	if o.V2 != nil {
-		d.v3Types = findV3Types()
+		d.v3Types = sync.OnceValue(findV3Types)
 	}
 	return d
 }

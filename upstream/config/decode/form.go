@@ -135,7 +135,7 @@ func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report) (confi
 		return config.FormV3, n, true
 	}
 	probe := detector{
-		isV2Type: func(name protoreflect.FullName) bool { return d.v3Types[name] != nil },
+		isV2Type: func(name protoreflect.FullName) bool { return d.v3Type(name) != nil },
 		isV3Type: func(name protoreflect.FullName) bool { return strings.Contains(string(name), ".v3.") },
 	}
 	probe.message(n, kind.newV2(d).ProtoReflect().Descriptor(), kind.newV3().ProtoReflect().Descriptor(), "")

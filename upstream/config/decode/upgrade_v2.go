@@ -77,7 +77,17 @@ func (l *upgraded) originalPath(path string) string {
 	return strings.Replace(path, ".http_health_check.receive[0]", ".http_health_check.receive", 1)
 }
 
-// findV3Types maps the v2 name of every linked message to its v3 message.
+// v3Type returns the v3 message for the name of a v2 message, nil if it is none or the
+// decoder does not read v2.
+func (d *Decoder) v3Type(name protoreflect.FullName) protoreflect.MessageType {
+	if d.v3Types == nil || strings.Contains(string(name), ".v3.") || strings.HasPrefix(string(name), "google.protobuf.") {
+		return nil
+	}
+	return d.v3Types()[name]
+}
+
+// findV3Types maps the v2 name of every linked message to its v3 message. That parses
+// the descriptors of all of them, so a configuration without v2 names does without it.
 func findV3Types() map[protoreflect.FullName]protoreflect.MessageType {
 	v3Types := make(map[protoreflect.FullName]protoreflect.MessageType)
 	protoregistry.GlobalTypes.RangeMessages(func(mt protoreflect.MessageType) bool {
@@ -106,8 +116,8 @@ func (d *Decoder) upgrade(m proto.Message, value []byte, r *report) *upgraded {
 	out := &upgraded{form: config.FormV3, message: m}
 	l := &upgrader{report: r, d: d, out: out}
 	old := m.ProtoReflect().Type()
-	v3Type, isV2 := d.v3Types[old.Descriptor().FullName()]
-	if !isV2 {
+	v3Type := d.v3Type(old.Descriptor().FullName())
+	if v3Type == nil {
 		if d.v3Types != nil {
 			out.message = proto.Clone(m)
 			l.message(out.message.ProtoReflect(), false, 0)
@@ -224,7 +234,7 @@ func (l *upgrader) message(m protoreflect.Message, isV2 bool, depth int) {
 // extension upgrades the message in an Any.
 func (l *upgrader) extension(a *anypb.Any, depth int) {
 	name := a.MessageName()
-	if v3Type := l.d.v3Types[name]; v3Type != nil {
+	if v3Type := l.d.v3Type(name); v3Type != nil {
 		old, err := protoregistry.GlobalTypes.FindMessageByName(name)
 		if err != nil {
 			return // not linked in, kept unchanged
