@@ -17,8 +17,9 @@ func FuzzJSON(f *testing.F) {
 	for _, s := range nasty() {
 		f.Add(s, s)
 	}
+	rules := store.New(store.Options{}).Tags() // compiling them takes longer than an input
 	f.Fuzz(func(t *testing.T, name, value string) {
-		st := store.New(store.Options{})
+		st := store.New(store.Options{Tags: rules})
 		st.Root().Text("t." + name).Set(value)
 		st.Root().Counter("c." + name).Inc()
 		st.Root().Histogram("h."+name, store.Bytes)
@@ -61,8 +62,9 @@ func FuzzTextStats(f *testing.F) {
 	for _, s := range nasty() {
 		f.Add(s, s, s)
 	}
+	rules := store.New(store.Options{}).Tags()
 	f.Fuzz(func(t *testing.T, name, tag, value string) {
-		st := store.New(store.Options{})
+		st := store.New(store.Options{Tags: rules})
 		network := st.ScopeWith("", store.ScopeOptions{Network: true})
 		tg := tags.Tag{Name: entry(tag), Value: entry(value)}
 		network.Counter("c"+entry(name), tg).Inc()
@@ -97,8 +99,10 @@ func FuzzExposition(f *testing.F) {
 	for i, s := range nasty() {
 		f.Add(uint64(i), s, s)
 	}
+	rules := store.New(store.Options{}).Tags()
 	f.Fuzz(func(t *testing.T, seed uint64, name, value string) {
-		st := randomStore(t, seed)
+		st := newStore(store.Options{Tags: rules})
+		fill(t, st, seed, 6) // the fewer, the more inputs
 		for _, sc := range []*store.Scope{st.Root(), st.ScopeWith("", store.ScopeOptions{Network: true})} {
 			sc.Counter(name, tags.Tag{Name: value, Value: name}, tags.Tag{Name: name, Value: value}).Add(7)
 			sc.Text("r."+name, tags.Tag{Name: name, Value: value}).Set(value)

@@ -21,12 +21,19 @@ func nasty() []string {
 // all kinds, whose names and tags are made of nasty pieces.
 func randomStore(tb testing.TB, seed uint64) *store.Store {
 	tb.Helper()
+	st := newStore(store.Options{})
+	fill(tb, st, seed, 60)
+	return st
+}
+
+// fill adds random stats, less than most and a few more.
+func fill(tb testing.TB, st *store.Store, seed uint64, most int) {
+	tb.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
 	pieces := nasty()
 	pick := func() string { return pieces[r.IntN(len(pieces))] }
-	st := newStore(store.Options{})
 	scopes := []*store.Scope{st.Root(), st.Scope("in"), st.ScopeWith("", store.ScopeOptions{Network: true})}
-	for range 5 + r.IntN(60) {
+	for range 5 + r.IntN(most) {
 		sc := scopes[r.IntN(len(scopes))]
 		name := pick()
 		if r.IntN(2) == 0 {
@@ -55,5 +62,4 @@ func randomStore(tb testing.TB, seed uint64) *store.Store {
 		}
 	}
 	st.Flush(store.FlushOptions{}).Close()
-	return st
 }

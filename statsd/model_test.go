@@ -145,8 +145,7 @@ func (m *model) line(l *line.Line) line.Reason {
 // compare checks a server against the model.
 func (m *model) compare(t *testing.T, r *rig) {
 	t.Helper()
-	r.conserved()
-	l := r.Report().Listeners[0]
+	l := r.conserved().Listeners[0]
 	if l.Lines != m.lines || l.UnknownFields != m.unknown || l.TagErrors != m.tagErrs || l.Events != m.events {
 		t.Errorf("lines %d, unknown %d, tag errors %d, events %d; the model says %d, %d, %d, %d",
 			l.Lines, l.UnknownFields, l.TagErrors, l.Events, m.lines, m.unknown, m.tagErrs, m.events)
@@ -270,7 +269,7 @@ func FuzzDatagram(f *testing.F) {
 		r, m := pairs[small].rig, pairs[small].model
 		r.reset(t)
 		clear(m.series)
-		collisions := r.Report().Collisions
+		collisions := r.metrics.collisions.Total()
 		for text := range bytes.SplitSeq(p, []byte("\n")) {
 			m.explained(t, r, text)
 		}
@@ -278,7 +277,7 @@ func FuzzDatagram(f *testing.F) {
 			r.send(string(p))
 			m.packet(string(p))
 		}
-		if r.Report().Collisions > collisions || len(m.series) > 50 {
+		if r.metrics.collisions.Total() > collisions || len(m.series) > 50 {
 			return // a model of renamed series would be the registry again
 		}
 		m.compare(t, r)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -101,10 +102,11 @@ func (r *rig) rejected() map[string]uint64 {
 	return r.Report().Listeners[0].Rejected
 }
 
-// conserved checks that every line is accounted for.
-func (r *rig) conserved() {
+// conserved checks that every line is accounted for, and returns the report.
+func (r *rig) conserved() report.Report {
 	r.t.Helper()
-	for _, l := range r.Report().Listeners {
+	rep := r.Report()
+	for _, l := range rep.Listeners {
 		sum := l.Applied + l.Dropped + l.Limited + l.RelayOnly
 		for _, n := range l.Rejected {
 			sum += n
@@ -113,6 +115,7 @@ func (r *rig) conserved() {
 			r.t.Errorf("%s: %d lines, but %d applied + %d dropped + %d limited + rejected %v", l.Name, l.Lines, l.Applied, l.Dropped, l.Limited, l.Rejected)
 		}
 	}
+	return rep
 }
 
 func TestSamplesReachStats(t *testing.T) {
