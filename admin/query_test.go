@@ -96,9 +96,10 @@ func TestFormIsUsedWithoutQuery(t *testing.T) {
 	}
 }
 
-// slowQuery is a reference implementation of parseQuery with regular expressions.
+var escape = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+
+// slowQuery is a reference implementation of parseQuery with a regular expression.
 func slowQuery(text string) Query {
-	escape := regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 	decode := func(s string) string {
 		return escape.ReplaceAllStringFunc(s, func(e string) string {
 			n, _ := strconv.ParseUint(e[1:], 16, 8)
