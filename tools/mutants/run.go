@@ -96,12 +96,13 @@ func (r *runner) command(name string, args ...string) *exec.Cmd {
 }
 
 // testers returns the packages whose tests judge a change of pkg: itself, and the
-// importers with the fewest dependencies.
+// importers with the fewest dependencies, without benchmarks and examples.
 func (r *runner) testers(pkg string) (names []string) {
 	var all []*goPackage
 	for _, p := range r.pkgs {
 		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
-		if p.ImportPath != pkg && p.hasTests() && slices.Contains(imports, pkg) {
+		measures := strings.Contains(p.ImportPath, "/bench") || strings.Contains(p.ImportPath, "/examples/")
+		if p.ImportPath != pkg && !measures && p.hasTests() && slices.Contains(imports, pkg) {
 			all = append(all, p)
 		}
 	}
