@@ -56,7 +56,7 @@ func TestSubscriberDuringAnUpdate(t *testing.T) {
 	}
 }
 
-// TestNoStreamWithoutSubscribers: names that everyone has left need no connection.
+// TestNoStreamWithoutSubscribers: names that all subscribers have left need no connection.
 func TestNoStreamWithoutSubscribers(t *testing.T) {
 	st := store.New(store.Options{})
 	m := newIdleMux(st)
