@@ -6,6 +6,7 @@ package envoyapi
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
@@ -93,16 +94,16 @@ func (c *Config) client(s *server.Server) (*xds.Client, error) {
 
 // addSections adds the sections of a server to its dump.
 func (c *Config) addSections(dump *configdump.Dump, s *server.Server, client *xds.Client) {
-	set := func(key string, section configdump.Section) {
+	for key, section := range configdump.Usual() {
 		dump.Set(key, func() configdump.Section { return section })
 	}
-	for key, section := range configdump.Usual() {
-		set(key, section)
-	}
-	file, settings := configdump.Bootstrap(c.Bootstrap, s.Started())
-	set("bootstrap", file)
+	// Made by the first dump: it takes a part of the time of a start.
+	file := sync.OnceValues(func() (message, settings configdump.Section) {
+		return configdump.Bootstrap(c.Bootstrap, s.Started())
+	})
+	dump.Set("bootstrap", func() configdump.Section { message, _ := file(); return message })
 	if s.Store().Product() != "envoy" { // Envoy's dump has no such section
-		set("settings", settings)
+		dump.Set("settings", func() configdump.Section { _, settings := file(); return settings })
 	}
 	dump.Set("listeners", func() configdump.Section { return dumpListeners(s) })
 	dump.Set("secrets", func() configdump.Section { return dumpSecrets(c.Secrets, s.Started(), client.SecretStates) })
