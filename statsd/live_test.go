@@ -563,3 +563,22 @@ func TestBadSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedDatagramBeforeOthers: datagrams that are read together are judged one by one.
+func TestRefusedDatagramBeforeOthers(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}}})
+	for _, from := range []string{"127.0.0.2", "127.0.0.1", "127.0.0.2", "127.0.0.1"} {
+		d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}}
+		c, err := d.Dial("udp4", l.address(0))
+		if err != nil {
+			t.Skipf("the system has no address %s: %v", from, err)
+		}
+		write(t, c, "a:1|c")
+		_ = c.Close()
+	}
+	l.run()
+	until(t, "4 packets", func() bool { return l.report(0).Packets == 4 })
+	if r := l.report(0); r.Applied != 2 || r.PacketsRefused != 2 {
+		t.Errorf("%+v", r)
+	}
+}

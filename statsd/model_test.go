@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -225,10 +226,12 @@ func newFuzzRig(f *testing.F, cfg Config) *rig {
 	return newRig(f, cfg)
 }
 
-// reset removes all series, and hands the rig to the test of an input.
+// reset removes all series, and hands the rig to the test of an input. Time goes on, for the
+// limit of new series in a second.
 func (r *rig) reset(t *testing.T) {
 	t.Helper()
 	r.t = t
+	r.now = r.now.Add(time.Minute)
 	r.Forget(func(string) bool { return true })
 	r.flush()
 	if r.registry.live != 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -530,4 +531,33 @@ func TestFlushAfterSeriesAndTheirMemoryAreGone(t *testing.T) {
 	r.send("later:1|c")
 	r.flush()
 	r.want("later 1")
+}
+
+// TestAllTagValuesGo: a value that another series still has keeps no other value of an
+// ended series.
+func TestAllTagValuesGo(t *testing.T) {
+	for _, kept := range []string{"k:1", "l:1", "m:1"} {
+		r := newRig(t, Config{Limits: Limits{ValuesPerTagKey: 1}})
+		r.send("a:1|c|#k:1,l:1,m:1\nb:1|c|#" + kept)
+		r.Forget(func(name string) bool { return name[0] == 'a' })
+		for _, key := range []string{"k", "l", "m"} {
+			if key != kept[:1] {
+				r.send("c:1|c|#" + key + ":2")
+			}
+		}
+		if n := r.registry.live; n != 3 {
+			t.Errorf("with %s kept: %d series, want 3: %q", kept, n, r.stats())
+		}
+	}
+}
+
+// TestSamplesByType counts values, and a member of a set as one.
+func TestSamplesByType(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("c:1:2|c\ng:1|g\nt:1:2:3|ms\nh:1|h\nd:1|d\ns:x|s\ns:y|s")
+	for typ, want := range map[line.Type]uint64{line.Counter: 2, line.Gauge: 1, line.Timer: 3, line.Histogram: 1, line.Distribution: 1, line.Set: 2} {
+		if got := r.metrics.byType[typ].Total(); got != want {
+			t.Errorf("%d samples of type %v, want %d", got, typ, want)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/render/naming"
+	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -297,4 +298,24 @@ func TestReloadStormLosesNoSample(t *testing.T) {
 		t.Errorf("counted %d, want %d", sum, want)
 	}
 	r.conserved()
+}
+
+func TestKindsOfSamples(t *testing.T) {
+	for _, tt := range []struct {
+		group group
+		typ   line.Type
+		want  mapping.Kind
+	}{
+		{counters, line.Counter, mapping.Counter},
+		{gauges, line.Counter, mapping.Counter}, // that is kept as a gauge
+		{gauges, line.Gauge, mapping.Gauge},
+		{sets, line.Set, mapping.Set},
+		{histograms, line.Timer, mapping.Observer},
+		{histograms, line.Histogram, mapping.Observer},
+		{histograms, line.Distribution, mapping.Observer},
+	} {
+		if got := kindOf(tt.group, tt.typ); got != tt.want {
+			t.Errorf("%v of type %v is of kind %v, want %v", tt.group, tt.typ, got, tt.want)
+		}
+	}
 }

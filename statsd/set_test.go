@@ -254,3 +254,18 @@ func TestRing(t *testing.T) {
 		t.Error("a ring of 0 keeps something")
 	}
 }
+
+// TestCardinalityWithoutZeros: the estimate for few members needs registers that are zero.
+func TestCardinalityWithoutZeros(t *testing.T) {
+	registers := make([]uint8, 1<<setBits)
+	for i := range registers {
+		registers[i] = 1
+	}
+	m := float64(len(registers))
+	if got, want := cardinality(registers), 0.7213/(1+1.079/m)*2*m; math.Abs(got-want) > want*1e-9 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := cardinality(make([]uint8, 1<<setBits)); got != 0 {
+		t.Errorf("an empty set has %v members", got)
+	}
+}

@@ -89,3 +89,18 @@ func stale(t *testing.T, scheme, path string) {
 	c.SetUnlinkOnClose(false)
 	_ = c.Close()
 }
+
+func TestUnknownOwnersOfSockets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	for _, cfg := range []ListenerConfig{{Owner: "no such user"}, {Group: "no such group"}} {
+		cfg.Address = "unixgram://" + path
+		s, err := New(Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{cfg}})
+		if err == nil {
+			err = s.Listen()
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "no such") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
