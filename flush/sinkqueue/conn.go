@@ -81,6 +81,9 @@ type ConnConfig struct {
 	// Lost is called for datagrams that did not arrive, as an error shows after
 	// they were sent. Optional.
 	Lost func(packets int)
+	// Shortened is called when the system refuses datagrams for their size, with the
+	// size of the longest one from then on. Optional.
+	Shortened func(bytes int)
 }
 
 // Conn is a connection over which a queue sends packets of lines. It is opened again
@@ -153,9 +156,13 @@ func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
 		return c.sendStream(data)
 	}
 	for sent < len(data) {
+		limit := c.limit
+		if data[sent] == '\n' { // it is not sent
+			limit++
+		}
 		n := len(data) - sent
-		if n > c.limit {
-			n = cut(data[sent:], c.limit)
+		if n > limit {
+			n = cut(data[sent:], limit)
 		}
 		err := c.sendDatagram(data[sent : sent+n])
 		switch {
@@ -163,6 +170,9 @@ func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
 			sent += n
 		case errors.Is(err, syscall.EMSGSIZE) && n > 1 && cut(data[sent:], n/2) < n:
 			c.limit = max(n/2, 1)
+			if c.cfg.Shortened != nil {
+				c.cfg.Shortened(c.limit)
+			}
 		case errors.Is(err, syscall.EMSGSIZE):
 			return sent, fmt.Errorf("a line of %d bytes: %w: %w", n, err, ErrRefused)
 		default:
@@ -194,13 +204,21 @@ func (c *Conn) sendStream(data []byte) (int, error) {
 	return 0, err
 }
 
+// fullPause is how long a datagram waits that the system has no memory for.
+const fullPause = time.Millisecond
+
 // sendDatagram sends one datagram. A refused connection is about a datagram before
-// it, which is lost, and this one was not sent yet.
+// it, which is lost, and this one was not sent yet. A full buffer of the system is tried
+// once more after a pause.
 func (c *Conn) sendDatagram(b []byte) error {
 	b = bytes.TrimPrefix(b, []byte("\n"))
 	_, err := c.open.Write(b)
-	if c.cfg.Network == UDP && errors.Is(err, syscall.ECONNREFUSED) {
+	switch {
+	case c.cfg.Network == UDP && errors.Is(err, syscall.ECONNREFUSED):
 		c.lost()
+		_, err = c.open.Write(b)
+	case errors.Is(err, syscall.ENOBUFS):
+		time.Sleep(fullPause)
 		_, err = c.open.Write(b)
 	}
 	if err == nil || errors.Is(err, syscall.EMSGSIZE) {

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -92,6 +96,82 @@ func TestReceiverThatDoesNotRead(t *testing.T) {
 	got, err := io.ReadAll(in)
 	if err != nil || len(got) < sent || len(got) > sent+doubt {
 		t.Errorf("%d bytes arrived, %d were sent, %d perhaps: %v", len(got), sent, doubt, err)
+	}
+}
+
+// refusing is a connection that answers some writes with errors of the system.
+type refusing struct {
+	net.Conn
+	largest int             // longest datagram it takes
+	errs    []syscall.Errno // of the next writes; 0: none
+	got     []string
+}
+
+func (r *refusing) SetWriteDeadline(time.Time) error { return nil }
+
+func (r *refusing) Close() error { return nil }
+
+func (r *refusing) Write(b []byte) (int, error) {
+	if len(r.errs) > 0 {
+		e := r.errs[0]
+		if r.errs = r.errs[1:]; e != 0 {
+			return 0, os.NewSyscallError("write", e)
+		}
+	}
+	if len(b) > r.largest {
+		return 0, os.NewSyscallError("write", syscall.EMSGSIZE)
+	}
+	r.got = append(r.got, string(b))
+	return len(b), nil
+}
+
+// TestErrorsOfDatagrams: a datagram that the system finds too long is split between
+// lines, and later ones are short from the start; one that it has no memory for is tried
+// once more; what cannot be sent is left, and nothing is sent twice.
+func TestErrorsOfDatagrams(t *testing.T) {
+	const line = "a:1|c|#x:y"
+	whole := strings.Repeat(line+"\n", 7) + line
+	for _, tt := range []struct {
+		name    string
+		network Network
+		r       refusing
+		packets []string
+		want    []string
+		lost    int
+		left    int // of the last packet
+		err     error
+	}{
+		{"short", Unixgram, refusing{largest: 100}, []string{whole}, []string{whole}, 0, 0, nil},
+		{"halved", UDP, refusing{largest: 50}, []string{whole}, []string{whole[:43], whole[44:]}, 0, 0, nil},
+		{"halved twice", UDP, refusing{largest: 25}, []string{whole, whole}, slices.Repeat([]string{line + "\n" + line}, 8), 0, 0, nil},
+		{"a long line", UDP, refusing{largest: 9}, []string{line + "\n" + line}, nil, 0, 21, ErrRefused},
+		{"a long line later", UDP, refusing{largest: 11}, []string{"b:1|c\n" + line + "zz\n" + line}, []string{"b:1|c"}, 0, 24, ErrRefused},
+		{"no memory once", UDP, refusing{largest: 100, errs: []syscall.Errno{syscall.ENOBUFS}}, []string{whole}, []string{whole}, 0, 0, nil},
+		{"no memory", UDP, refusing{largest: 100, errs: []syscall.Errno{0, syscall.ENOBUFS, syscall.ENOBUFS}}, []string{whole, line}, []string{whole}, 0, 10, syscall.ENOBUFS},
+		{"no memory for a unix socket", Unixgram, refusing{largest: 100, errs: []syscall.Errno{syscall.ENOBUFS}}, []string{whole}, []string{whole}, 0, 0, nil},
+		{"refused before", UDP, refusing{largest: 100, errs: []syscall.Errno{syscall.ECONNREFUSED}}, []string{whole}, []string{whole}, 1, 0, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, lost, limit := tt.r, 0, 100
+			c := NewConn(ConnConfig{
+				Network: tt.network, Timeout: time.Second, PacketBytes: 100, Lost: func(n int) { lost += n }, Shortened: func(n int) { limit = n },
+				Dial: func(context.Context) (net.Conn, error) { return &r, nil },
+			})
+			var sent int
+			var err error
+			for _, p := range tt.packets {
+				sent, err = c.Send(t.Context(), []byte(p))
+			}
+			if left := len(tt.packets[len(tt.packets)-1]) - sent; !errors.Is(err, tt.err) || left != tt.left || lost != tt.lost {
+				t.Errorf("%d bytes are left, %d datagrams lost: %v; want %d, %d, %v", left, lost, err, tt.left, tt.lost, tt.err)
+			}
+			if split := len(tt.want) > len(tt.packets); tt.err == nil && split != (limit < 100) {
+				t.Errorf("the longest datagram has %d bytes now", limit)
+			}
+			if !slices.Equal(r.got, tt.want) {
+				t.Errorf("got %q, want %q", r.got, tt.want)
+			}
+		})
 	}
 }
 

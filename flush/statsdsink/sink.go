@@ -149,7 +149,7 @@ func New(cfg Config) (*Sink, error) {
 	s.fix()
 	s.conn = sinkqueue.NewConn(sinkqueue.ConnConfig{
 		Network: cfg.Network, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: cfg.PacketBytes,
-		Dial: cfg.Dial, Lost: func(packets int) { s.queue.Lost(packets) },
+		Dial: cfg.Dial, Lost: func(packets int) { s.queue.Lost(packets) }, Shortened: s.shortened,
 	})
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
@@ -157,6 +157,13 @@ func New(cfg Config) (*Sink, error) {
 	})
 	s.Sender = s.queue.Sender()
 	return s, nil
+}
+
+// shortened logs the size of the longest datagram that the system has not refused.
+func (s *Sink) shortened(bytes int) {
+	if s.cfg.Logger != nil {
+		s.cfg.Logger.Warn("sink: datagrams are too long for the network and are split", "sink", s.cfg.Name, "bytes", bytes)
+	}
 }
 
 // Flush queues the lines of a flush. It does not wait for the network.
