@@ -292,10 +292,16 @@ func (s *Sink) put() {
 	}
 	if len(s.packet) > 0 {
 		s.packet = append(s.packet, '\n')
+	} else if cap(s.packet) < s.cfg.PacketBytes {
+		s.packet = make([]byte, 0, max(s.cfg.PacketBytes, slabBytes))
 	}
 	s.packet = append(s.packet, s.line...)
 	s.lines++
 }
+
+// slabBytes is the size of the memory that packets of a flush share, so that small ones
+// need no allocation each.
+const slabBytes = 16 << 10
 
 // end queues the packet.
 func (s *Sink) end() {
@@ -305,6 +311,7 @@ func (s *Sink) end() {
 	if s.cfg.FinalNewline || s.cfg.Network.Stream() {
 		s.packet = append(s.packet, '\n')
 	}
-	s.queue.Add(append([]byte(nil), s.packet...), s.lines)
-	s.packet, s.lines = s.packet[:0], 0
+	n := len(s.packet)
+	s.queue.Add(s.packet[:n:n], s.lines)
+	s.packet, s.lines = s.packet[n:], 0
 }
