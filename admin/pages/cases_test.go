@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -126,4 +127,53 @@ func TestSearchDump(t *testing.T) {
 	if hits, more := searchDump([]byte(long), "x"); len(hits) != mostHits || more != 5 || hits[7].path != "a.7" {
 		t.Errorf("%d hits and %d more: %+v", len(hits), more, hits[7])
 	}
+}
+
+// TestClustersByColumn sorts clusters by what the stats know of them. Unknown values are
+// least.
+func TestClustersByColumn(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) {
+		for i, name := range []string{"good", "none"} {
+			scope := c.Store.Scope("cluster." + name)
+			scope.Gauge("upstream_cx_active").Set(uint64(7 - i))
+			scope.Gauge("upstream_rq_active").Set(uint64(4 + i))
+			scope.Histogram("upstream_rq_time", store.Milliseconds).Record(uint64(20 - i))
+		}
+		c.Store.Flush(store.FlushOptions{}).Close()
+	})
+	for sort, want := range map[string]string{
+		"sort=name": "good none plain", "sort=connections": "good none plain", "sort=connections&dir=asc": "plain none good", "sort=active": "none good plain",
+		"sort=requests": "plain good none", "sort=p99": "good none plain", "sort=outlier": "good none plain", "sort=outlier&dir=desc": "plain none good", "sort=hosts": "plain good none",
+	} {
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(string(request(srv, "clusters?"+sort+"&tsv=clusters", "").Body)), "\n")[1:] {
+			name, _, _ := strings.Cut(line, "\t")
+			got = append(got, name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %s", sort, got, want)
+		}
+	}
+}
+
+// TestMergedHistograms expects the sum of the histograms that match, and the number of
+// those that do not fit.
+func TestMergedHistograms(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) {
+		for i, name := range []string{"one", "two"} {
+			h := c.Store.Scope("m").Histogram(name, store.Milliseconds)
+			for n := range 10 * (i + 1) {
+				h.Record(uint64(n))
+			}
+		}
+		c.Store.Scope("m").Histogram("zip", store.Bytes).Record(1)
+		c.Store.Flush(store.FlushOptions{}).Close()
+	})
+	body := string(request(srv, "histograms?merge=1&filter=^m[.]", "").Body)
+	for _, want := range []string{"The sum of 2 histograms.", "1 histogram with other units or buckets", "<dd data-value='30'>30 <small>values</small>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in %s", want, body)
+		}
+	}
+	checkPage(t, srv, []byte(body))
 }

@@ -3,7 +3,9 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/render"
@@ -19,6 +21,7 @@ type clusterRow struct {
 	reasons                      map[status.Flags]int // hosts by flag; nil if all are healthy
 	breakers                     [2]status.BreakerLimits
 	outlier                      *status.OutlierRates
+	key                          float64 // a value by which clusters are sorted
 }
 
 func (c *clusterRow) hosts() int { return c.healthy + c.degraded + c.unhealthy }
@@ -106,6 +109,8 @@ func sortClusters(rows []clusterRow, o order) {
 			r = cmp.Compare(a.hosts(), b.hosts())
 		case "name":
 			r = strings.Compare(a.name, b.name)
+		default:
+			r = cmp.Compare(a.key, b.key)
 		}
 		if o.desc {
 			r = -r
@@ -113,6 +118,38 @@ func sortClusters(rows []clusterRow, o order) {
 		return cmp.Or(r, strings.Compare(a.name, b.name))
 	})
 }
+
+// keyed sets the value by which clusters are sorted. What is not known is last.
+func (v *view) keyed(rows []clusterRow, by string) {
+	stats := map[string]string{"connections": "upstream_cx_active", "active": "upstream_rq_active", "breakers": "upstream_rq_active", "requests": "upstream_rq_total"}
+	v.stats(func(list *store.View) {
+		for i := range rows {
+			c := &rows[i]
+			prefix := "cluster." + c.observability + "."
+			c.key = math.Inf(-1)
+			switch by {
+			case "p99":
+				if x, err := strconv.ParseFloat(first(v.p99(list, prefix+"upstream_rq_time")), 64); err == nil {
+					c.key = x
+				}
+			case "outlier":
+				if c.outlier != nil {
+					c.key = c.outlier.Average
+				}
+			default:
+				if x, ok := number(list, prefix+stats[by]); ok {
+					c.key = x
+				}
+				if by == "breakers" {
+					c.key /= float64(max(c.breakers[0].MaxRequests, 1))
+				}
+			}
+		}
+	})
+}
+
+// first returns the first of two values.
+func first(a, _ string) string { return a }
 
 func showClusters(v *view) error {
 	if name := v.query.Value("cluster"); name != "" {
@@ -173,14 +210,23 @@ func (v *view) chip(name, label string, set bool) {
 
 // board appends the table of clusters.
 func (v *view) board(rows []clusterRow) {
-	o := v.sorted("-health", "name", "-hosts")
+	o := v.sorted("-health", "name", "-hosts", "-connections", "-active", "-requests", "-p99", "-breakers", "outlier")
+	switch o.by {
+	case "health", "name", "hosts":
+	default:
+		v.keyed(rows, o.by)
+	}
 	sortClusters(rows, o)
 	offset, limit := v.window("100", "200", "25")
 	if offset >= len(rows) {
 		offset = 0
 	}
 	shown := rows[offset:min(offset+limit, len(rows))]
-	v.panel("clusters-head", "Clusters, what is unhealthy first", func() {
+	title := "Clusters"
+	if o.by == "health" && o.desc {
+		title = "Clusters, what is unhealthy first"
+	}
+	v.panel("clusters-head", title, func() {
 		v.actions("clusters", url("/clusters", "format", "json", "filter", v.query.Value("filter")))
 	}, func() {
 		if len(rows) == 0 {
@@ -189,8 +235,8 @@ func (v *view) board(rows []clusterRow) {
 		}
 		g := v.grid("clusters", "Clusters", "cards clusters", o,
 			column{head: "Cluster", sort: "name"}, column{head: "Hosts", sort: "health"}, column{head: "Why"},
-			column{head: "Connections", class: "num"}, column{head: "Active rq", class: "num"}, column{head: "Requests", class: "num"},
-			column{head: "p99", class: "num"}, column{head: "Circuit breakers, requests"}, column{head: "Outlier"})
+			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", class: "num", sort: "active"}, column{head: "Requests", class: "num", sort: "requests"},
+			column{head: "p99", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", sort: "breakers"}, column{head: "Outlier", sort: "outlier"})
 		v.stats(func(list *store.View) {
 			for i := range shown {
 				v.clusterRow(g, list, &shown[i])

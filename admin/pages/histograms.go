@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -18,11 +19,16 @@ func showHistograms(v *view) error {
 	var page selected
 	var chosen *store.Histogram
 	var before past
+	var sum merged
 	offset := atoi(v.query.Value("offset"), 1<<30)
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) (err error) {
 		v.stats(func(list *store.View) {
 			o := render.Options{Type: render.Histograms, UsedOnly: !v.query.Has("unused"), Filter: f}
 			if page, err = selectStats(list, choose{Options: o, from: offset, rows: picked}); err != nil {
+				return
+			}
+			if v.query.Has("merge") {
+				sum, err = merge(list, o)
 				return
 			}
 			if name == "" {
@@ -36,9 +42,10 @@ func showHistograms(v *view) error {
 	})
 	v.summary = plural(page.total, "histogram")
 	v.Put(h("<div class='cols split'>\n"))
-	v.Put(h("<section class='panel pick' aria-label='Histograms'><form class='pad row' method='get' action='histograms' data-live='picklist'><label class='grow'><span class='vh'>Filter, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter' value='"),
+	v.Put(h("<section class='panel pick' aria-label='Histograms'><form class='pad row' method='get' action='histograms' data-live='picklist picture'><label class='grow'><span class='vh'>Filter, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter' value='"),
 		pattern, h("'></label><button type='submit' class='unscripted'>Filter</button> "))
 	v.chip("unused", "Unused too", v.query.Has("unused"))
+	v.chip("merge", "All as one", v.query.Has("merge"))
 	v.Put(h("</form>\n<div id='picklist'>"))
 	if err != nil {
 		if err = v.problem(err); err != nil {
@@ -47,8 +54,10 @@ func showHistograms(v *view) error {
 	} else {
 		v.pickList(&page, name)
 	}
-	v.Put(h("</div></section>\n<div class='stack'>\n"))
+	v.Put(h("</div></section>\n<div class='stack' id='picture'>\n"))
 	switch {
+	case sum.n > 0:
+		v.merged(&sum, pattern)
 	case chosen != nil:
 		v.histogram(name, chosen, &before)
 	case name == "":
@@ -112,10 +121,56 @@ func (v *view) pickList(page *selected, chosen string) {
 
 // histogram appends everything about one histogram.
 func (v *view) histogram(name string, hist *store.Histogram, p *past) {
-	s := hist.Snapshot()
-	unit := hist.Layout().Unit()
+	v.distribution(name, url("/stats", "filter", "^"+quoteMeta(name)+"$", "format", "json"), hist.Snapshot(), hist.Layout(), p)
+}
+
+// merged appends the sum of all histograms that match.
+func (v *view) merged(m *merged, pattern string) {
+	v.note("info", "", func() {
+		v.Put("The sum of ", plural(m.n, "histogram"), ". Counts and buckets of a sum are exact.")
+		if m.others > 0 {
+			v.Put(" ", plural(m.others, "histogram"), " with other units or buckets, or behind the first ", count(mostMerged), ", are left out.")
+		}
+	})
+	v.distribution(plural(m.n, "histogram"), url("/stats/histogram", "filter", cmp.Or(pattern, "."), "bins", "1"), &m.sum, m.layout, &past{merged: true})
+}
+
+// mostMerged is how many histograms a page merges.
+const mostMerged = 1000
+
+// merged is the sum of histograms.
+type merged struct {
+	sum       histogram.Snapshot
+	layout    *histogram.Layout
+	n, others int // histograms in it, and left out
+}
+
+// merge merges histograms of the layout of the first one.
+func merge(list *store.View, o render.Options) (m merged, err error) {
+	w := render.NewWalk(list, o)
+	for w.Next() {
+		hist := w.Stat().Histogram()
+		if m.layout == nil {
+			m.layout = hist.Layout()
+			m.sum = histogram.Snapshot{Interval: m.layout.Empty(), Cumulative: m.layout.Empty()}
+		}
+		if hist.Layout() != m.layout || m.n == mostMerged {
+			m.others++
+			continue
+		}
+		s := hist.Snapshot()
+		m.sum.Interval, m.sum.Cumulative = histogram.MergeStats(m.sum.Interval, s.Interval), histogram.MergeStats(m.sum.Cumulative, s.Cumulative)
+		m.sum.Used = m.sum.Used || s.Used
+		m.n++
+	}
+	return m, w.Err()
+}
+
+// distribution appends everything about a distribution.
+func (v *view) distribution(name, request string, s *histogram.Snapshot, layout *histogram.Layout, p *past) {
+	unit := layout.Unit()
 	v.Put(h("<section class='panel' aria-labelledby='histogram'><div class='head'><h2 id='histogram' class='mono wrap'>"), name, h("</h2><div class='row end'>"))
-	v.request(url("/stats", "filter", "^"+quoteMeta(name)+"$", "format", "json"))
+	v.request(request)
 	v.Put(h("</div></div>\n"))
 	if !s.Used {
 		v.empty("No recorded values")
@@ -125,7 +180,11 @@ func (v *view) histogram(name string, hist *store.Histogram, p *past) {
 	v.histogramFacts(s, unit)
 	log, shares, picture := v.choice("x", "log", "linear") == "log", v.choice("y", "share", "count") == "share", v.choice("view", "bars", "cdf", "time")
 	v.Put(h("<div class='pad row'>"))
-	v.segments("Picture", "view", "bars", "Bars", "cdf", "CDF", "time", "Over time")
+	if p.merged {
+		v.segments("Picture", "view", "bars", "Bars", "cdf", "CDF")
+	} else {
+		v.segments("Picture", "view", "bars", "Bars", "cdf", "CDF", "time", "Over time")
+	}
 	v.segments("Axis of values", "x", "log", "Log", "linear", "Linear")
 	switch picture {
 	case "bars":
@@ -134,8 +193,8 @@ func (v *view) histogram(name string, hist *store.Histogram, p *past) {
 		v.segments("Time", "over", "", "5 min", "1h", "1 h", "1d", "1 d")
 	}
 	v.Put(h("</div>\n"))
-	if picture == "time" {
-		v.overTime(hist.Layout(), p, log)
+	if picture == "time" && !p.merged {
+		v.overTime(layout, p, log)
 		return
 	}
 	shown := v.chosen(s, p)
@@ -278,7 +337,7 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 	}
 	g.end()
 	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))
-	v.keep("name", "filter", "x", "y", "view", "offset", "compare", "a", "b", "span")
+	v.keep("name", "filter", "x", "y", "view", "offset", "compare", "a", "b", "span", "merge", "unused")
 	v.Put(h("<label>Any quantile, in percent <input type='text' class='short' name='q' inputmode='decimal' value='"), v.query.Value("q"), h("'"))
 	if v.query.Value("q") != "" && !valid {
 		v.Put(h(" aria-invalid='true' aria-describedby='q-error'"))

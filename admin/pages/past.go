@@ -14,6 +14,7 @@ type past struct {
 	steps    []history.Point // oldest first
 	complete time.Time       // the history knows everything since then
 	kept     bool            // there is a history
+	merged   bool            // of several histograms, which have none together
 }
 
 // longest is more than the history keeps.
@@ -129,7 +130,7 @@ type both struct {
 // chosen returns the distributions that the query asks for: the last interval and all
 // values, or two windows of the history, in whole steps.
 func (v *view) chosen(s *histogram.Snapshot, p *past) both {
-	if !v.query.Has("compare") {
+	if !v.query.Has("compare") || p.merged {
 		return both{s, "interval", "since the start", false}
 	}
 	window := func(name string) (*histogram.Stats, string) {
@@ -151,6 +152,9 @@ func (v *view) chosen(s *histogram.Snapshot, p *past) both {
 
 // compareForm appends the fields that choose two windows.
 func (v *view) compareForm(p *past) {
+	if p.merged {
+		return
+	}
 	if !p.kept {
 		v.empty("There is no history to compare with; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
 		return

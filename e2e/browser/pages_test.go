@@ -17,7 +17,7 @@ import (
 
 // livePages are the pages below /ui/, each once.
 var livePages = []string{"/ui/", "/ui/stats", "/ui/stat?name=server.live", "/ui/histograms",
-	"/ui/histograms?name=server.initialization_time_ms&view=time", "/ui/histograms?name=server.initialization_time_ms&compare=1&a=1m&span=5m", "/ui/explorer", "/ui/explorer?view=map&prefix=server.", "/ui/clusters", "/ui/clusters?cluster=backend", "/ui/listeners", "/ui/ingest", "/ui/ingest?line=a:x|c",
+	"/ui/histograms?name=server.initialization_time_ms&view=time", "/ui/histograms?name=server.initialization_time_ms&compare=1&a=1m&span=5m", "/ui/histograms?merge=1&unused=1", "/ui/explorer", "/ui/explorer?view=map&prefix=server.", "/ui/clusters", "/ui/clusters?cluster=backend", "/ui/listeners", "/ui/ingest", "/ui/ingest?line=a:x|c",
 	"/ui/runtime?key=planted", "/ui/logging", "/ui/config", "/ui/certs", "/ui/circuits", "/ui/audit", "/ui/server"}
 
 // size sets the size of the window and the color scheme.
