@@ -85,7 +85,7 @@ func TestFlags(t *testing.T) {
 		{"--allow-unknown-static-fields", func(o *Options) { o.AllowUnknownStaticFields = true }},
 		{"--reject-unknown-dynamic-fields", func(o *Options) { o.RejectUnknownDynamicFields = true }},
 		{"--ignore-unknown-dynamic-fields", func(o *Options) { o.IgnoreUnknownDynamicFields = true }},
-		{"--disable-extensions a/b,c", func(o *Options) {
+		{"--disable-extensions ,a/b,,c", func(o *Options) {
 			o.DisabledExtensions = []string{"a/b", "c"}
 			o.Warnings = []string{"failed to disable unknown extension 'a/b'", "failed to disable invalid extension name 'c'"}
 		}},

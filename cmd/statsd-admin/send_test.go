@@ -109,6 +109,18 @@ func TestSendFillsPackets(t *testing.T) {
 	}
 }
 
+// TestSendEndsAtALineThatFails writes to a connection that is closed, with a batch that is
+// full before the input ends.
+func TestSendEndsAtALineThatFails(t *testing.T) {
+	here, there := net.Pipe()
+	there.Close()
+	s := &sender{conn: here, limit: 8}
+	lines := strings.NewReader("a:1|c\nb:1|c\n" + strings.Repeat("c:1|c\n", 100_000))
+	if err := s.sendAll(lines, func(int) { t.Error("a line is too long") }); !errors.Is(err, io.ErrClosedPipe) || lines.Len() == 0 {
+		t.Errorf("%v, with %d bytes unread", err, lines.Len())
+	}
+}
+
 func TestSendReportsFailures(t *testing.T) {
 	open, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
