@@ -119,6 +119,10 @@ func TestSendEndsAtALineThatFails(t *testing.T) {
 	if err := s.sendAll(lines, func(int) { t.Error("a line is too long") }); !errors.Is(err, io.ErrClosedPipe) || lines.Len() == 0 {
 		t.Errorf("%v, with %d bytes unread", err, lines.Len())
 	}
+	s.batch = nil
+	if err := s.sendAll(strings.NewReader("a:1|c\n"), nil); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the last batch: %v", err)
+	}
 }
 
 func TestSendReportsFailures(t *testing.T) {
