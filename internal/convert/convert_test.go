@@ -110,12 +110,34 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestEscapesThatEnd has escapes that the end of the text cuts off.
+func TestEscapesThatEnd(t *testing.T) {
+	for _, text := range []string{`{a:"\u12`, `{a:"\x1`, `{a:"\u{12`, `{a:"\u{}"}`, `{a:"\u{1234567}"}`} {
+		if _, errs := parseLiteral([]byte(text)); len(errs) != 1 || !strings.Contains(errs[0].Error(), "an escape without a hexadecimal number") {
+			t.Errorf("%s: %v", text, errs)
+		}
+	}
+}
+
+// TestTelegrafAddresses: without a host, all addresses of the family are meant.
+func TestTelegrafAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"protocol = 'udp6'\nservice_address = ':8125'": "udp://[::]:8125", "protocol = 'udp6'\nservice_address = '[::1]:8125'": "udp://[::1]:8125",
+		"protocol = 'udp4'\nservice_address = ':8125'": "udp://0.0.0.0:8125", "protocol = 'tcp6'": "tcp://[::]:8125", "protocol = 'udp'": "udp://0.0.0.0:8125",
+	} {
+		r, err := Convert(Telegraf, "t.conf", []byte("[[inputs.statsd]]\n"+text+"\n"))
+		if err != nil || !strings.Contains(string(r.YAML), want) {
+			t.Errorf("%q lacks %s: %v\n%s", text, want, err, r.YAML)
+		}
+	}
+}
+
 // TestLiteral has the values of JavaScript.
 func TestLiteral(t *testing.T) {
 	for text, want := range map[string]string{
 		`0x1F`: "31", `1e3`: "1000", `.5`: "0.5", `-2`: "-2", `0`: "0", `1_000`: "1000", `0b101`: "5", `0o17`: "15", `5.`: "5",
 		`"a\x41\u00e9\u{1F600}\ud83d\ude00\n\'"`: "aAé😀😀\n'", `'a\
-b'`: "ab", "`a\nb`": "a\nb", `undefined`: "null", `true`: "true", `"\ud83d"`: "\uFFFD", `'\é'`: "é",
+b'`: "ab", "`a\nb`": "a\nb", `undefined`: "null", `true`: "true", `"\ud83d"`: "\uFFFD", `"\u{a}\u{10ffff}"`: "\n\U0010FFFF", `'\é'`: "é",
 	} {
 		for _, form := range []string{"{a:%s}", "module.exports = { 'a' : %s , } ;", "// x\n({a:%s})"} {
 			root, errs := parseLiteral(fmt.Appendf(nil, form, text))
