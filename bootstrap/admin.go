@@ -13,6 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -35,26 +36,10 @@ type Admin struct {
 	TLS  *certs.Files // nil: no TLS
 }
 
-// Address is where a listener binds: an IP address and port, or a unix socket.
+// Address is where a listener binds; @name instead of a path is an abstract socket.
 type Address struct {
-	IP   netip.Addr
-	Port uint16
-	Pipe string      // path of a unix socket; @name is abstract
+	config.Address
 	Mode fs.FileMode // of the unix socket; default 0600
-}
-
-// IsZero reports whether no address was configured.
-func (a Address) IsZero() bool { return !a.IP.IsValid() && a.Pipe == "" }
-
-// String returns ip:port, [ip]:port or the path of the socket.
-func (a Address) String() string {
-	switch {
-	case a.Pipe != "":
-		return a.Pipe
-	case a.IP.IsValid():
-		return netip.AddrPortFrom(a.IP, a.Port).String()
-	}
-	return ""
 }
 
 // endpoint returns the address as other packages take it.
@@ -152,10 +137,11 @@ func (a *Address) set(d *decoder, n *yaml.Node, path string) {
 
 func (a *Address) setSocket(d *decoder, n *yaml.Node, path string) {
 	var address, protocol string
+	var port uint16
 	seen := d.message(n, path, []field{
 		{"protocol", choice(&protocol, "TCP")},
 		{"address", text(&address)},
-		{"port_value", whole(&a.Port, 0, 65535)},
+		{"port_value", whole(&port, 0, 65535)},
 		{"named_port", absent},
 		{"resolver_name", absent},
 		{"ipv4_compat", ignored},
@@ -167,7 +153,7 @@ func (a *Address) setSocket(d *decoder, n *yaml.Node, path string) {
 			d.errorf(at, join(path, "address"), "%s is not an IP address such as 127.0.0.1 or ::1", d.show(at, path))
 			return
 		}
-		a.IP = ip
+		a.IP = netip.AddrPortFrom(ip, port)
 	}
 }
 

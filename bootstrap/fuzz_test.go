@@ -56,7 +56,7 @@ func FuzzBootstrapYAML(f *testing.F) {
 		if err != nil {
 			t.Skip("numbers and times that JSON writes otherwise")
 		}
-		if diff := cmp.Diff(c, again, cmpopts.IgnoreTypes(Raw{}), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}), cmpopts.EquateNaNs(),
+		if diff := cmp.Diff(c, again, cmpopts.IgnoreTypes(Raw{}), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateNaNs(),
 			sameMessages(), cmpopts.IgnoreFields(Config{}, "Warnings", "UnknownFields"), cmpopts.IgnoreUnexported(Config{})); diff != "" {
 			t.Errorf("read again from JSON (-yaml +json):\n%s", diff)
 		}

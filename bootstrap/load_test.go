@@ -523,7 +523,7 @@ func TestJSONAndYAMLAgree(t *testing.T) {
 		t.Fatalf("%v\n%s", err, asJSON)
 	}
 	ignore := cmpopts.IgnoreTypes(Raw{})
-	if diff := cmp.Diff(fromYAML, fromJSON, ignore, sameMessages(), cmpopts.IgnoreFields(Config{}, "Warnings"), cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
+	if diff := cmp.Diff(fromYAML, fromJSON, ignore, sameMessages(), cmpopts.IgnoreFields(Config{}, "Warnings"), cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
 		t.Errorf("(-yaml +json)\n%s", diff)
 	}
 	if len(fromYAML.Warnings) == 0 || len(fromYAML.Warnings) != len(fromJSON.Warnings) {

@@ -87,7 +87,7 @@ func TestMessagesAndYAMLAgree(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Raw{}), sameMessages(), cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Raw{}), sameMessages(), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}),
 			cmpopts.IgnoreFields(Config{}, "Warnings"), cmpopts.IgnoreUnexported(Config{})); diff != "" {
 			t.Errorf("%s (-yaml +message)\n%s", name, diff)
 		}

@@ -101,7 +101,7 @@ func activate(cfg *server.Config, c *bootstrap.Config, sockets []passedSocket) e
 // has its address.
 func (s *passedSocket) toAdmin(cfg *server.Config, c *bootstrap.Config, named bool) bool {
 	a := &c.Admin.Address
-	if cfg.Admin.Address == "" || cfg.Admin.Socket != nil || s.network != "tcp" && s.network != "unix" || !named && !s.at(a.IP, a.Port, a.Pipe) {
+	if cfg.Admin.Address == "" || cfg.Admin.Socket != nil || s.network != "tcp" && s.network != "unix" || !named && !s.at(a.IP.Addr(), a.IP.Port(), a.Pipe) {
 		return false
 	}
 	cfg.Admin.Socket = s.file

@@ -21,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func at() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 89_999_999, time.UTC) }
@@ -100,15 +101,15 @@ func TestEndpoints(t *testing.T) {
 	weight := uint32(7)
 	section := Endpoints(slices.Values([]Assignment{
 		{Name: "plain", Localities: []Locality{
-			{Zone: "z", Endpoints: []Endpoint{
+			{Locality: config.Locality{Zone: "z"}, Endpoints: []Endpoint{
 				{Address: ip("10.0.0.1:80"), Additional: []config.Address{ip("[::1]:81"), ip("10.0.0.9:80")}, Weight: 1},
-				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: Degraded, Weight: 2,
+				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: status.Degraded, Weight: 2,
 					Metadata: map[string]map[string]any{"net.example": {"a": 1.0}, "odd": {"a": make(chan int)}}},
-				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: Unhealthy, Weight: 1},
+				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: status.Unhealthy, Weight: 1},
 				{Address: ip("10.0.0.3:80"), HealthCheckAddress: ip("10.0.0.3:80"), Weight: 3},
 				{Address: config.Address{Pipe: "/run/a"}, HealthCheckAddress: config.Address{Pipe: "/run/a"}, Weight: 1}}},
-			{Zone: "empty"},
-			{Region: "r", SubZone: "s", Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
+			{Locality: config.Locality{Zone: "empty"}},
+			{Locality: config.Locality{Region: "r", SubZone: "s"}, Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
 		}},
 		{Name: "apart", Localities: []Locality{{Apart: true, Priority: 2, Endpoints: []Endpoint{{Address: ip("10.0.0.4:80"), Weight: 1}, {Address: ip("10.0.0.5:80"), Weight: 1}}}}},
 		{Name: "all-dropped", DropPercent: math.Inf(1)},

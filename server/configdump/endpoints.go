@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // Assignment holds the current endpoints of a cluster.
@@ -26,24 +27,14 @@ type Assignment struct {
 
 // Locality holds the endpoints of one locality and priority.
 type Locality struct {
-	Region, Zone, SubZone string
-	Priority              uint32
-	Weight                *uint32 // nil: localities have no weights
+	config.Locality
+	Priority uint32
+	Weight   *uint32 // nil: localities have no weights
 	// Apart means that the cluster has no localities: its endpoints are listed
 	// separately.
 	Apart     bool
 	Endpoints []Endpoint
 }
-
-// Health is the health of an endpoint.
-type Health uint8
-
-// The health states.
-const (
-	Healthy Health = iota
-	Degraded
-	Unhealthy
-)
 
 // Endpoint is one endpoint.
 type Endpoint struct {
@@ -52,7 +43,7 @@ type Endpoint struct {
 	HealthCheckAddress  config.Address   // zero: Address
 	Hostname            string
 	HealthCheckHostname string
-	Health              Health
+	Health              status.Health
 	Weight              uint32
 	// Metadata is keyed by namespace; its values have the types of encoding/json.
 	Metadata map[string]map[string]any
@@ -150,8 +141,8 @@ func (e *Endpoint) message() *endpointv3.LbEndpoint {
 	return &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: at},
 		HealthStatus: [...]corev3.HealthStatus{
-			Healthy: corev3.HealthStatus_HEALTHY, Degraded: corev3.HealthStatus_DEGRADED, Unhealthy: corev3.HealthStatus_UNHEALTHY,
-		}[min(e.Health, Unhealthy)],
+			status.Healthy: corev3.HealthStatus_HEALTHY, status.Degraded: corev3.HealthStatus_DEGRADED, status.Unhealthy: corev3.HealthStatus_UNHEALTHY,
+		}[min(e.Health, status.Unhealthy)],
 		Metadata:            metadata(e.Metadata),
 		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
 	}

@@ -88,7 +88,7 @@ func assignment(v *upstream.View) configdump.Assignment {
 		for i := range set.Localities {
 			l := &set.Localities[i]
 			shown := configdump.Locality{
-				Region: l.Locality.Region, Zone: l.Locality.Zone, SubZone: l.Locality.SubZone, Priority: set.Priority,
+				Locality: l.Locality, Priority: set.Priority,
 				Apart: v.Config.Type == config.OriginalDst, Endpoints: make([]configdump.Endpoint, 0, len(l.Hosts)),
 			}
 			if set.LocalityWeighted {
@@ -107,7 +107,7 @@ func endpoint(h *host.Host) configdump.Endpoint {
 	return configdump.Endpoint{
 		Address: h.Address(), Additional: h.Addresses()[1:], HealthCheckAddress: h.HealthCheckAddress(),
 		Hostname: h.Hostname(), HealthCheckHostname: h.HealthCheckHostname(),
-		Health: configdump.Health(h.Health()), Weight: h.Weight(), Metadata: h.Metadata(),
+		Health: h.Health(), Weight: h.Weight(), Metadata: h.Metadata(),
 	}
 }
 

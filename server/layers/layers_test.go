@@ -21,40 +21,27 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stat counts and notifies a listener.
-type stat struct {
-	atomic.Uint64
-	changed chan struct{}
-}
-
-func newStat() *stat { return &stat{changed: make(chan struct{}, 100)} }
-func (s *stat) Inc() {
-	s.Add(1)
-	select {
-	case s.changed <- struct{}{}:
-	default:
+// newStats returns stats in a store.
+func newStats() (*Stats, Stats) {
+	sc := store.New(store.Options{}).Root()
+	s := Stats{
+		LoadSuccess: sc.Counter("success"), LoadError: sc.Counter("error"), OverrideDirExists: sc.Counter("override"),
+		OverrideDirNotExists: sc.Counter("no_override"), OverridesRefused: sc.Counter("refused"),
+		AdminOverridesActive: sc.Gauge("active"), NumKeys: sc.Gauge("keys"), NumLayers: sc.Gauge("layers"),
 	}
-}
-func (s *stat) Set(v uint64) { s.Store(v) }
-
-type allStats struct{ success, failure, override, noOverride, active, keys, layers *stat }
-
-func newStats() (*allStats, Stats) {
-	a := &allStats{newStat(), newStat(), newStat(), newStat(), newStat(), newStat(), newStat()}
-	return a, Stats{
-		LoadSuccess: a.success, LoadError: a.failure, OverrideDirExists: a.override, OverrideDirNotExists: a.noOverride,
-		AdminOverridesActive: a.active, NumKeys: a.keys, NumLayers: a.layers,
-	}
+	return &s, s
 }
 
 // line prints the stats in the order success, error, override, no override,
 // admin overrides, keys, layers.
-func (a *allStats) line() string {
-	return fmt.Sprint(a.success.Load(), a.failure.Load(), a.override.Load(), a.noOverride.Load(), a.active.Load(), a.keys.Load(), a.layers.Load())
+func (s *Stats) line() string {
+	return fmt.Sprint(s.LoadSuccess.Value(), s.LoadError.Value(), s.OverrideDirExists.Value(), s.OverrideDirNotExists.Value(),
+		s.AdminOverridesActive.Value(), s.NumKeys.Value(), s.NumLayers.Value())
 }
 
 func mustNew(t *testing.T, cfg Config) *Loader {
@@ -506,11 +493,10 @@ func TestSymlinkSwap(t *testing.T) {
 		}
 	}
 	swap(one)
-	stats, s := newStats()
-	l := mustNew(t, Config{Stats: s, Layers: []Layer{
+	changed := make(chan struct{}, 100)
+	l := mustNew(t, Config{Changed: func() { changed <- struct{}{} }, Layers: []Layer{
 		{Name: "a", Kind: Disk, SymlinkRoot: current}, {Name: "b", Kind: Disk, SymlinkRoot: current, Subdirectory: "none"},
 	}})
-	<-stats.success.changed // New
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	swap(two) // before the watch begins
@@ -518,7 +504,7 @@ func TestSymlinkSwap(t *testing.T) {
 	wait := func() {
 		t.Helper()
 		select {
-		case <-stats.success.changed:
+		case <-changed:
 		case <-time.After(30 * time.Second):
 			t.Fatal("no reload")
 		}
@@ -755,9 +741,9 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func TestOverridesAreBounded(t *testing.T) {
-	refused := newStat()
+	stats, s := newStats()
 	l := mustNew(t, Config{
-		Layers: []Layer{{Name: "admin", Kind: Admin}}, Stats: Stats{OverridesRefused: refused}, MaxOverrides: 2, MaxOverrideBytes: 10,
+		Layers: []Layer{{Name: "admin", Kind: Admin}}, Stats: s, MaxOverrides: 2, MaxOverrideBytes: 10,
 	})
 	for _, step := range []struct {
 		values  map[string]string
@@ -780,7 +766,7 @@ func TestOverridesAreBounded(t *testing.T) {
 			t.Errorf("%v: %d entries, want %d", step.values, n, step.entries)
 		}
 	}
-	if n := refused.Load(); n != 2 {
+	if n := stats.OverridesRefused.Value(); n != 2 {
 		t.Errorf("%d refusals counted", n)
 	}
 }

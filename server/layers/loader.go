@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // Kind is the source of a layer's values.
@@ -57,25 +59,19 @@ type Config struct {
 }
 
 // Stats are the counters and gauges of a loader, named below "runtime.". Nil
-// fields are skipped.
+// fields count nothing.
 type Stats struct {
-	LoadSuccess          Counter // load_success, load_error: one of them for each snapshot
-	LoadError            Counter
-	OverrideDirExists    Counter // override_dir_exists: more than one disk layer was loaded
-	OverrideDirNotExists Counter // override_dir_not_exists: none or one
+	LoadSuccess          *store.Counter // load_success, load_error: one of them for each snapshot
+	LoadError            *store.Counter
+	OverrideDirExists    *store.Counter // override_dir_exists: more than one disk layer was loaded
+	OverrideDirNotExists *store.Counter // override_dir_not_exists: none or one
 
-	OverridesRefused Counter // admin_overrides_refused: changes beyond a limit
+	OverridesRefused *store.Counter // admin_overrides_refused: changes beyond a limit
 
-	AdminOverridesActive Gauge // admin_overrides_active: 1 when the admin layer has a key
-	NumKeys              Gauge // num_keys over all layers
-	NumLayers            Gauge // num_layers that were loaded
+	AdminOverridesActive *store.Gauge // admin_overrides_active: 1 when the admin layer has a key
+	NumKeys              *store.Gauge // num_keys over all layers
+	NumLayers            *store.Gauge // num_layers that were loaded
 }
-
-// Counter is a total that rises, such as a counter of the store.
-type Counter interface{ Inc() }
-
-// Gauge is a value that is set, such as a gauge of the store.
-type Gauge interface{ Set(value uint64) }
 
 // Loader holds the layers and builds a snapshot after every change.
 type Loader struct {
@@ -155,7 +151,7 @@ func (l *Loader) Modify(values map[string]string) error {
 	defer l.mu.Unlock()
 	next, err := l.modifiedLocked(values)
 	var limit *LimitError
-	if errors.As(err, &limit) && l.cfg.Stats.OverridesRefused != nil {
+	if errors.As(err, &limit) {
 		l.cfg.Stats.OverridesRefused.Inc()
 	}
 	if err != nil {
@@ -343,31 +339,21 @@ func linkTarget(path string) string {
 
 // built counts one build.
 func (s *Stats) built(snapshot *Snapshot, disks int, failed, overrides bool) {
-	inc := func(c Counter) {
-		if c != nil {
-			c.Inc()
-		}
-	}
-	set := func(g Gauge, v uint64) {
-		if g != nil {
-			g.Set(v)
-		}
-	}
 	if failed {
-		inc(s.LoadError)
+		s.LoadError.Inc()
 	} else {
-		inc(s.LoadSuccess)
+		s.LoadSuccess.Inc()
 	}
 	if disks > 1 {
-		inc(s.OverrideDirExists)
+		s.OverrideDirExists.Inc()
 	} else {
-		inc(s.OverrideDirNotExists)
+		s.OverrideDirNotExists.Inc()
 	}
 	active := uint64(0)
 	if overrides {
 		active = 1
 	}
-	set(s.AdminOverridesActive, active)
-	set(s.NumKeys, uint64(snapshot.Len()))
-	set(s.NumLayers, uint64(len(snapshot.layers)))
+	s.AdminOverridesActive.Set(active)
+	s.NumKeys.Set(uint64(snapshot.Len()))
+	s.NumLayers.Set(uint64(len(snapshot.layers)))
 }
