@@ -269,8 +269,9 @@ func TestFollowsControlPlane(t *testing.T) {
 	plane.publish("4", 0, nil)
 	p.eventually("no cluster", func() bool { return p.stat("cluster_manager.cluster_removed") == "1" })
 	p.ask(5, "503 Service Unavailable\n")
+	p.eventually("no stats of it, once its connections are closed", func() bool { return p.stat("cluster.backend.upstream_rq_total") == "" })
 	p.want(map[string]string{
-		"cluster_manager.active_clusters": "1", "cluster.backend.upstream_rq_total": "",
+		"cluster_manager.active_clusters": "1",
 		"http.web.downstream_rq_total": "65", "http.web.downstream_rq_2xx": "60", "http.web.downstream_rq_5xx": "5",
 	})
 	if first.requests.Load() != 20 || second.requests.Load() != 40 {
