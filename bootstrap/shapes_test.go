@@ -1,10 +1,15 @@
+//go:build !race
+
 package bootstrap
 
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // allowedIn are the names of all fields of a message, the text of which stands
@@ -65,5 +70,60 @@ func TestSocketPaths(t *testing.T) {
 		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "is not a socket address: want /path or @name of at most 107 bytes") {
 			t.Errorf("%s of %d bytes: %v", path, len(path), err)
 		}
+	}
+}
+
+// TestEveryFieldIsRead puts a wrong shape in the place of every value of a full
+// configuration, one at a time. Each must be reported under its own path, so no
+// setting is accepted without being looked at.
+func TestEveryFieldIsRead(t *testing.T) {
+	data, err := os.ReadFile("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc yaml.Node
+	if err := yaml.Load(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	free := []string{ // parts of any form
+		"node.metadata.", "stats_sinks[0].typed_config", "layered_runtime.layers[0].static_layer.", "layered_runtime.layers[2].rtds_layer.rtds_config",
+		"tracing", "application_log_config.log_format.json_format.",
+	}
+	var visit func(n *yaml.Node, path string)
+	fields := 0
+	visit = func(n *yaml.Node, path string) {
+		for _, f := range free {
+			if strings.HasPrefix(path, f) {
+				return
+			}
+		}
+		if path != "" {
+			saved := *n
+			*n = yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{{Kind: yaml.SequenceNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "x"}}}}}
+			if saved.Kind == yaml.SequenceNode {
+				*n = yaml.Node{Kind: yaml.ScalarNode, Value: "x"}
+			}
+			text, err := yaml.Dump(&doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Parse("a.yaml", text, Options{}); err == nil || !strings.Contains(err.Error(), " "+path) {
+				t.Errorf("%s: a wrong shape gives %v", path, err)
+			}
+			*n = saved
+			fields++
+		}
+		for i, child := range n.Content {
+			switch {
+			case n.Kind == yaml.SequenceNode:
+				visit(child, fmt.Sprintf("%s[%d]", path, i))
+			case n.Kind == yaml.MappingNode && i%2 == 1:
+				visit(child, join(path, n.Content[i-1].Value))
+			}
+		}
+	}
+	visit(doc.Content[0], "")
+	if fields < 150 {
+		t.Errorf("only %d fields were tried", fields)
 	}
 }
