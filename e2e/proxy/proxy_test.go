@@ -272,7 +272,7 @@ func TestFollowsControlPlane(t *testing.T) {
 	p.eventually("no stats of it, once its connections are closed", func() bool { return p.stat("cluster.backend.upstream_rq_total") == "" })
 	p.want(map[string]string{
 		"cluster_manager.active_clusters": "1",
-		"http.web.downstream_rq_total": "65", "http.web.downstream_rq_2xx": "60", "http.web.downstream_rq_5xx": "5",
+		"http.web.downstream_rq_total":    "65", "http.web.downstream_rq_2xx": "60", "http.web.downstream_rq_5xx": "5",
 	})
 	if first.requests.Load() != 20 || second.requests.Load() != 40 {
 		t.Errorf("hosts got %d and %d requests, want 20 and 40", first.requests.Load(), second.requests.Load())
