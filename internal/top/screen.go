@@ -34,6 +34,7 @@ type screen struct {
 	model  *model
 	list   []*row
 	stale  bool // list is older than model
+	silent int  // intervals without an event
 
 	view     view
 	column   string
@@ -79,8 +80,18 @@ func (s *screen) apply(e *event) bool {
 		return false
 	}
 	s.message = ""
+	s.silent = 0
 	s.stale = s.stale || !s.paused
 	return !s.paused
+}
+
+// pass ends an interval. The server sends no event if nothing has changed, so nothing
+// has a rate after two without one: a single one can be late.
+func (s *screen) pass() {
+	if s.silent++; s.silent == 2 {
+		s.model.cool()
+		s.stale = s.stale || !s.paused
+	}
 }
 
 // refresh sorts the rows and keeps the selection on its row.

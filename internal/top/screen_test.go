@@ -160,6 +160,31 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestRatesEnd: a stat whose stream is silent has no rate after two intervals, but its
+// value and its change.
+func TestRatesEnd(t *testing.T) {
+	s := newScreen(Style{}, "", "", "rate")
+	feed(t, s, start+second)
+	rates := func() (sum float64) {
+		s.refresh()
+		for _, r := range s.list {
+			if r.kind != "histogram" { // they change with flushes
+				sum += r.rate
+			}
+		}
+		return sum
+	}
+	for _, want := range []float64{5, 0, 0} {
+		if s.pass(); rates() != want {
+			t.Errorf("the rates are %v, want %v", rates(), want)
+		}
+	}
+	feed(t, s, third)
+	if s.pass(); rates() != 10 {
+		t.Errorf("with an event the rates are %v", rates())
+	}
+}
+
 // TestGoTo presses the keys that go to a view on the pages.
 func TestGoTo(t *testing.T) {
 	s := newScreen(Style{}, "http://127.0.0.1:9901", "", "rate")

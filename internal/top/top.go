@@ -191,6 +191,7 @@ func Run(ctx context.Context, c Config) error {
 		case <-tick:
 			tick = l.After(c.Interval)
 			s.ask = s.path() != "" && !s.paused
+			s.pass()
 		}
 		if s.stream {
 			s.stream, l.retry, l.delay = false, nil, firstDelay
@@ -333,6 +334,7 @@ func Print(ctx context.Context, c Config) error {
 			}
 		case <-tick:
 			tick = l.After(c.Interval)
+			s.pass()
 			if err := s.table(c.Output); err != nil || c.Once {
 				return err
 			}

@@ -242,6 +242,7 @@ class Live {
   }
 
   close() {
+    clearTimeout(this.timer);
     this.source?.close();
     this.source = null;
     streaming(true);
@@ -304,19 +305,38 @@ class Live {
     if (data.more) {
       return;
     }
+    this.pass(data.seq, data.interval_ms);
+    this.await(data.interval_ms);
+  }
+
+  // await ends intervals without an event: the server sends none if nothing has changed.
+  await(ms, wait = 1.5) {
+    clearTimeout(this.timer);
+    const every = Math.max(ms, parameter('every') * 1000, 1000);
+    this.timer = setTimeout(() => {
+      if (this.source?.readyState === EventSource.OPEN) {
+        this.time += every;
+        this.pass(-1, every);
+        this.await(every, 1);
+      }
+    }, wait * every);
+  }
+
+  // pass ends an interval: what has no row in the event has not changed.
+  pass(seq, ms) {
     for (const s of this.series.values()) {
-      if (data.interval_ms === 0) {
+      if (ms === 0) {
         continue; // rates follow
       }
       // Histograms change with flushes, so one that is still is noticed after two.
-      if (s.seq !== data.seq && (s.kind !== 'histogram' || data.t - (s.at ?? data.t) > 2.5 * (s.gap ?? 5000))) {
+      if (s.seq !== seq && (s.kind !== 'histogram' || this.time - (s.at ?? this.time) > 2.5 * (s.gap ?? 5000))) {
         s.rate = 0;
       }
       if (s.kind !== 'text') {
-        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate ?? 0, data.interval_ms, s.kind === 'gauge');
+        s.line.add(s.kind === 'gauge' ? Number(s.value) : s.rate ?? 0, ms, s.kind === 'gauge');
       }
     }
-    this.paint(data.seq, data.interval_ms);
+    this.paint(seq, ms);
   }
 
   // gone strikes a stat out that has ended. The next look at the list leaves it out.
