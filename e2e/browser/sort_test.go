@@ -17,11 +17,10 @@ import (
 func TestEveryColumnSorts(t *testing.T) {
 	t.Parallel()
 	type stat struct {
-		name, kind           string
-		value, rate, change  float64
-		changed              int // flush
-		add                  func(n uint64)
-		before, during, late uint64
+		name, kind          string
+		value, rate, change float64
+		changed             int // flush
+		add                 func(n uint64)
 	}
 	s := newShelf(t)
 	random := random(t)
