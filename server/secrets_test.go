@@ -131,7 +131,7 @@ func TestSecretsOfTheDocumentation(t *testing.T) {
 	}
 	r := run(t, fromText(t, move.Replace(example(t, "static_resources:"))))
 	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
-	eventually(t, "both secrets are in force", func() bool {
+	eventually(t, "both secrets are in effect", func() bool {
 		got := r.get(t, "/certs")
 		return strings.Contains(got, "tls/own.pem") && strings.Contains(got, "tls/authority.pem")
 	})

@@ -99,9 +99,9 @@ func BenchmarkLineWithRules(b *testing.B) {
 	}
 }
 
-// BenchmarkRespelledLine is a line of a known series with its tags in a random
+// BenchmarkReorderedLine is a line of a known series with its tags in a random
 // order, of which most are not cached.
-func BenchmarkRespelledLine(b *testing.B) {
+func BenchmarkReorderedLine(b *testing.B) {
 	r := newRig(b, Config{})
 	w := r.streamWorkers[0]
 	tags := []string{"a:1", "b:2", "c:3", "d:4", "e:5", "f:6", "g:7", "h:8"}

@@ -19,15 +19,15 @@ import (
 // A client that writes the tags of a series in another order each time would
 // fill it. The first line of a series is cached as written, which is all that
 // most clients need. A line that differs from it also caches the normal form of
-// its name and tags, and that entry counts how many further spellings were
-// cached. Lines beyond maxSpellings are found by their normal form each time.
+// its name and tags, and that entry counts how many further variants were
+// cached. Lines beyond maxVariants are found by their normal form each time.
 type seriesCache struct {
 	budget *cacheBudget
 	seeds  [2]maphash.Seed
 	slots  []cacheEntry
 	max    int // entries
 
-	spelled []uint64 // bits by cell: a spelling of its series was cached since the last prune
+	varied []uint64 // bits by cell: a variant of its series was cached since the last prune
 
 	used     int
 	negative int // of used
@@ -43,7 +43,7 @@ type cacheEntry struct {
 	gen    uint32     // of the cell, or the era of a limit or conflict, when the entry was made
 	tags   tagCount
 	reason line.Reason // not OK: such lines are rejected
-	state  uint8       // a limit that such lines exceed, or noLimit, spellings and visited
+	state  uint8       // a limit that such lines exceed, or noLimit, variants and visited
 }
 
 const (
@@ -51,22 +51,22 @@ const (
 	// passed it.
 	visited = 0x80
 
-	// The entry of a normal form counts in its state the spellings that were cached.
-	oneSpelling  = 0x10
-	maxSpellings = 7
+	// The entry of a normal form counts in its state the variants that were cached.
+	oneVariant  = 0x10
+	maxVariants = 7
 
-	limitBits = oneSpelling - 1
+	limitBits = oneVariant - 1
 )
 
 func (s *cacheEntry) limit() limit { return limit(s.state & limitBits) }
 
-// spell counts a spelling of the normal form s. It reports false if there are
+// addVariant counts a variant of the normal form s. It reports false if there are
 // too many of them to cache another.
-func (s *cacheEntry) spell() bool {
-	if s.state&^visited/oneSpelling == maxSpellings {
+func (s *cacheEntry) addVariant() bool {
+	if s.state&^visited/oneVariant == maxVariants {
 		return false
 	}
-	s.state += oneSpelling
+	s.state += oneVariant
 	return true
 }
 
@@ -111,22 +111,22 @@ func (t *seriesCache) clear() {
 	t.budget.resize(len(t.slots), cacheFirst)
 	t.slots = make([]cacheEntry, cacheFirst)
 	t.used, t.negative, t.hand = 0, 0, 0
-	t.spelled = nil
+	t.varied = nil
 }
 
-// firstSpelling reports whether no spelling of the series of a cell was cached
+// firstVariant reports whether no variant of the series of a cell was cached
 // before, and notes that one is now. An overflow series takes lines of many
 // names, so that the answer is true at most for the first.
-func (t *seriesCache) firstSpelling(cell uint32) bool {
+func (t *seriesCache) firstVariant(cell uint32) bool {
 	if cell == noCell {
 		return false
 	}
 	i, bit := int(cell/64), uint64(1)<<(cell%64)
-	for len(t.spelled) <= i {
-		t.spelled = append(t.spelled, 0)
+	for len(t.varied) <= i {
+		t.varied = append(t.varied, 0)
 	}
-	first := t.spelled[i]&bit == 0
-	t.spelled[i] |= bit
+	first := t.varied[i]&bit == 0
+	t.varied[i] |= bit
 	return first
 }
 
@@ -150,7 +150,7 @@ func (t *seriesCache) keyOf(l *line.Line) (k lineKey) {
 
 // normalKey returns the key of the normal form of l, which is identified: its
 // name and sorted tags. Only a line that is its name and nothing else has one
-// spelling; then ok is false.
+// variant; then ok is false.
 func (t *seriesCache) normalKey(l *line.Line) (k lineKey, ok bool) {
 	if len(l.TagFields) == 0 && l.Container == nil && len(l.Name) == len(l.Section) {
 		return k, false
@@ -269,7 +269,7 @@ func (t *seriesCache) stale(valid func(*cacheEntry) bool) bool {
 func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 	old := t.slots
 	t.used, t.negative = 0, 0
-	t.spelled = nil
+	t.varied = nil
 	for i := range old {
 		switch s := &old[i]; {
 		case s.print[0] == 0:
@@ -280,7 +280,7 @@ func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 			if s.reason != line.OK {
 				t.negative++
 			} else {
-				t.firstSpelling(s.cell)
+				t.firstVariant(s.cell)
 			}
 		}
 	}

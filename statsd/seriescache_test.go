@@ -161,10 +161,10 @@ func TestManyTagsAreNotCached(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfASeriesAreBounded sends one series with its tags in random orders,
+// TestVariantsOfASeriesAreBounded sends one series with its tags in random orders,
 // and in other forms that mean the same. Few entries are kept of them, every line
 // is counted, and the entries go when the series expires.
-func TestSpellingsOfASeriesAreBounded(t *testing.T) {
+func TestVariantsOfASeriesAreBounded(t *testing.T) {
 	n := 100_000
 	if testing.Short() {
 		n = 10_000
@@ -202,7 +202,7 @@ func TestSpellingsOfASeriesAreBounded(t *testing.T) {
 			if name == "timers" {
 				types = 3
 			}
-			if most := 1 + types*(3+maxSpellings); cache.used > most || len(cache.slots) != cacheFirst {
+			if most := 1 + types*(3+maxVariants); cache.used > most || len(cache.slots) != cacheFirst {
 				t.Errorf("%d entries in %d slots are kept of %d lines, at most %d are allowed", cache.used, len(cache.slots), n, most)
 			}
 			r.conserved()
@@ -217,8 +217,8 @@ func TestSpellingsOfASeriesAreBounded(t *testing.T) {
 				t.Errorf("%d series did not expire", r.registry.live)
 			}
 			cache.prune(r.streamWorkers[0].valid)
-			if used := r.registry.memory.caches.used.Load(); used != 0 || cache.used > 0 || cache.spelled != nil {
-				t.Errorf("after expiry %d bytes of caches are charged, %d entries and %d words of bits are left", used, cache.used, len(cache.spelled))
+			if used := r.registry.memory.caches.used.Load(); used != 0 || cache.used > 0 || cache.varied != nil {
+				t.Errorf("after expiry %d bytes of caches are charged, %d entries and %d words of bits are left", used, cache.used, len(cache.varied))
 			}
 			// Another series takes the cell: its lines are not counted for the old one.
 			r.send("other:1|c")

@@ -508,12 +508,12 @@ func (w *worker) learn(key *lineKey, from *source) line.Reason {
 	if r := w.parser.Numbers(li); r != line.OK {
 		return r
 	}
-	normal, respelled := w.cache.normalKey(li)
-	if respelled && w.recallNormal(&normal) {
+	normal, reordered := w.cache.normalKey(li)
+	if reordered && w.recallNormal(&normal) {
 		if r := w.checkKnown(); r != line.OK {
 			return r
 		}
-		w.rememberSpelling(key, &normal)
+		w.rememberVariant(key, &normal)
 		return line.OK
 	}
 	w.wants = w.wants[:0]
@@ -540,7 +540,7 @@ func (w *worker) learn(key *lineKey, from *source) line.Reason {
 		w.targets = append(w.targets, target{f.cell, f.limit, f.drops, f.rule, f.number})
 		if tags, ok := tagsOf(li); ok && !f.brief {
 			e := cacheEntry{cell: f.number, gen: f.gen, state: uint8(f.limit), rule: f.rule, tags: tags}
-			if !w.cache.firstSpelling(f.number) && respelled {
+			if !w.cache.firstVariant(f.number) && reordered {
 				w.remember(&normal, typ, e)
 			}
 			w.remember(key, typ, e)
@@ -563,13 +563,13 @@ func (w *worker) recallNormal(key *lineKey) bool {
 	return true
 }
 
-// rememberSpelling caches key for the samples of w.line, whose targets are cached
-// under normal, unless enough spellings of them are.
-func (w *worker) rememberSpelling(key, normal *lineKey) {
+// rememberVariant caches key for the samples of w.line, whose targets are cached
+// under normal, unless enough of its variants are.
+func (w *worker) rememberVariant(key, normal *lineKey) {
 	tags, ok := tagsOf(&w.line)
 	for i := range w.line.Samples {
 		typ := w.line.Samples[i].Type
-		if s := w.cache.find(normal, typ); ok && s != nil && s.spell() {
+		if s := w.cache.find(normal, typ); ok && s != nil && s.addVariant() {
 			e := *s
 			e.tags, e.state = tags, uint8(s.limit())
 			w.remember(key, typ, e)

@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// asking is a cluster for each field that only a proxy can put in force.
+// asking is a cluster for each field that only a proxy can put in effect.
 func asking() map[string]string {
 	return map[string]string{
 		"filters": "filters: [{name: f}]",

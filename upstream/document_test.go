@@ -168,7 +168,7 @@ func TestDocumentedFields(t *testing.T) {
 		t.Run(row.field, func(t *testing.T) {
 			c, ok := cases[row.field]
 			if !ok {
-				t.Fatal("nothing says how it is in force")
+				t.Fatal("nothing says how it is in effect")
 			}
 			for _, form := range []config.Form{config.FormV2, config.FormV3} {
 				if form == config.FormV3 && slices.Contains(olderOnly(), row.field) {

@@ -22,7 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 )
 
-// force is how a field of a cluster is in force.
+// force is how a field of a cluster is in effect.
 type force int
 
 const (
@@ -32,7 +32,7 @@ const (
 	asked                // refused or warned of, unless the proxy obeys it
 )
 
-// fieldCase says how a field is in force, and where the compiled cluster has it:
+// fieldCase says how a field is in effect, and where the compiled cluster has it:
 // between the texts before and after something changes there.
 type fieldCase struct {
 	field         string
@@ -292,7 +292,7 @@ func TestEveryFieldOfClustersIsInForce(t *testing.T) {
 	for form, fields := range forms {
 		for name := range fields {
 			if !rows[name] {
-				t.Errorf("%s, form %d: nothing says how it is in force", name, form)
+				t.Errorf("%s, form %d: nothing says how it is in effect", name, form)
 			}
 		}
 	}

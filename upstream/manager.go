@@ -84,10 +84,10 @@ type Config struct {
 // Parsed is a cluster with the message it was decoded from, such as a
 // *decode.ParsedCluster.
 type Parsed interface {
-	// Config returns the values in force, which never change.
+	// Config returns the values in effect, which never change.
 	Config() *config.Cluster
 	// Hash returns a number that is equal for equal messages. An update with the
-	// hash of the version in force changes nothing.
+	// hash of the version in effect changes nothing.
 	Hash() uint64
 }
 

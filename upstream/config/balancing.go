@@ -6,9 +6,9 @@ import "time"
 type LoadBalancing struct {
 	Policy Policy
 
-	RingHash     RingHash     // in force when Policy is RingHashPolicy
-	Maglev       Maglev       // in force when Policy is MaglevPolicy
-	LeastRequest LeastRequest // in force when Policy is LeastRequestPolicy
+	RingHash     RingHash     // in effect when Policy is RingHashPolicy
+	Maglev       Maglev       // in effect when Policy is MaglevPolicy
+	LeastRequest LeastRequest // in effect when Policy is LeastRequestPolicy
 	OriginalDst  OriginalDstOptions
 	SlowStart    *SlowStart // for round robin and least request; nil means none
 	Subset       *Subset    // nil without a usable selector
@@ -81,7 +81,7 @@ type OriginalDstOptions struct {
 	UseHTTPHeader bool
 	HeaderName    string // empty: x-<product>-original-dst-host
 	PortOverride  uint16
-	HasPort       bool // PortOverride is in force
+	HasPort       bool // PortOverride is in effect
 	MetadataKey   string
 	MetadataPath  []string
 }

@@ -4,7 +4,7 @@
 //
 //	f := transport.New(transport.Config{Registry: certificates})
 //	go f.Run(ctx)                       // reloads watched files
-//	d, err := f.Dialer(cluster, scope)  // refuses what cannot be in force
+//	d, err := f.Dialer(cluster, scope)  // refuses what cannot be in effect
 //	defer d.Close()
 //	d.Follow(ready)                     // the secrets that it names
 //	conn, err := d.Dial(ctx, h, transport.Options{})

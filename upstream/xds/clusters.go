@@ -16,7 +16,7 @@ import (
 )
 
 // Failure describes the last refused update of a resource. The previous version stays
-// in force.
+// in effect.
 type Failure struct {
 	Name    string
 	Version string

@@ -22,6 +22,6 @@
 // read again when a file is moved into place.
 //
 // Each resource of a response is accepted or refused for itself. A refusal reports
-// every error in it, and the last good version stays in force. All methods are safe
+// every error in it, and the last good version stays in effect. All methods are safe
 // for concurrent use.
 package xds

@@ -46,7 +46,7 @@ type endpoints struct {
 	cl *upstream.Cluster
 
 	mu     sync.Mutex // held while hosts are updated
-	hash   uint64     // of the assignment in force; 0 if unknown
+	hash   uint64     // of the assignment in effect; 0 if unknown
 	stale  time.Duration
 	expiry *time.Timer
 	closed bool
@@ -110,7 +110,7 @@ func (e *endpoints) set(r *decode.Resource) (changed bool, err error) {
 	return e.cl.UpdateHosts(0, a), nil
 }
 
-// same reports whether the assignment with that hash is in force. If so, its expiry
+// same reports whether the assignment with that hash is in effect. If so, its expiry
 // starts over.
 func (e *endpoints) same(hash uint64) bool {
 	e.mu.Lock()

@@ -261,7 +261,7 @@ func TestStaleHostsGo(t *testing.T) {
 		equal(t, "hosts", r.hosts("a"), "")
 		equal(t, "stats", r.counts("cluster.a.assignment_timeout_received", "cluster.a.assignment_stale"), "assignment_timeout_received=2 assignment_stale=1")
 		s.answer(t, answer{kind: endpointKind, version: "e2", nonce: "n4", resources: []proto.Message{a}})
-		equal(t, "hosts", r.hosts("a"), ":1") // the same as before, but no longer in force
+		equal(t, "hosts", r.hosts("a"), ":1") // the same as before, but no longer in effect
 		s.answer(t, answer{kind: endpointKind, version: "e3", nonce: "n5", resources: []proto.Message{endpointsOf("a", 2)}})
 		time.Sleep(time.Hour)
 		synctest.Wait()

@@ -266,7 +266,7 @@ func (f *secretFeed) started() {
 	}
 }
 
-// apply implements [sink]. A removed secret stays in force because connections cannot
+// apply implements [sink]. A removed secret stays in effect because connections cannot
 // do without one.
 func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 	switch {

@@ -263,7 +263,7 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 					}
 					equal(t, "in use", r.inUse(), "cert:1")
 				}
-				// A removed secret stays in force.
+				// A removed secret stays in effect.
 				none := answer{kind: secretKind, version: "5", nonce: "n"}
 				want := "Secret node=node version=5 names=cert nonce=n"
 				if v.delta {

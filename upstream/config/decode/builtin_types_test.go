@@ -80,7 +80,7 @@ func TestFieldsBesideDNSExtension(t *testing.T) {
 	more := "dns_refresh_rate: 9s\nuse_tcp_for_dns_lookups: true\n"
 	p := mustParse(t, byType("envoy.cluster.dns", "", more))
 	if d := p.Cluster.DNS; d.RefreshRate != 5*time.Second || d.UseTCP {
-		t.Errorf("%+v: what stands beside a DnsCluster is in force", d)
+		t.Errorf("%+v: what stands beside a DnsCluster is in effect", d)
 	}
 	var got []string
 	for _, w := range p.Warnings() {

@@ -306,7 +306,7 @@ func TestLoadBalancingPolicyOfV3(t *testing.T) {
 	unknown := "{typed_extension_config: {name: u, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}},"
 	lb := policy(unknown + entry("l", at+"least_request.v3.LeastRequest", "choice_count: 5, slow_start_config: {slow_start_window: 9s}, locality_lb_config: {locality_weighted_lb_config: {}}") + entry("r", at+"random.v3.Random", ""))
 	if lb.Policy != config.LeastRequestPolicy || lb.LeastRequest.ChoiceCount != 5 || !lb.LocalityWeighted || lb.ZoneAware != nil || len(lb.PolicyExtensions) != 3 {
-		t.Errorf("the first known policy is not in force: %+v", lb)
+		t.Errorf("the first known policy is not in effect: %+v", lb)
 	}
 	if lb.SlowStart == nil || lb.SlowStart.Window != 9*time.Second || lb.SlowStart.MinWeightPercent != 10 {
 		t.Errorf("SlowStart = %+v", lb.SlowStart)
