@@ -42,7 +42,7 @@ func TestPictures(t *testing.T) {
 		"histograms": "/ui/histograms?name=shop.search.latency", "clusters": "/ui/clusters", "hosts": "/ui/clusters?cluster=checkout", "listeners": "/ui/listeners", "ingest": "/ui/ingest?line=shop.page.view:abc|c",
 		"runtime": "/ui/runtime?key=feature.new_router", "logging": "/ui/logging", "config": "/ui/config?resource=static_clusters&name=checkout", "certs": "/ui/certs", "circuits": "/ui/circuits", "audit": "/ui/audit", "server": "/ui/server"} {
 		p := open(t)
-		for _, width := range []int64{1280, 390} {
+		for _, width := range []int64{1280, 768, 390} {
 			for _, scheme := range []string{"light", "dark"} {
 				p.size(width, scheme)
 				p.ready(base(d) + path)
