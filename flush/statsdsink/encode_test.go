@@ -1,6 +1,7 @@
 package statsdsink
 
 import (
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -195,3 +196,16 @@ func TestConfigErrors(t *testing.T) {
 
 // ownMetrics keeps the metrics of sinks out of the lines.
 var ownMetrics = match.Prefix("sink.")
+
+// TestNumbersInPackets has lines of other kinds, and lines that are cut, first.
+func TestNumbersInPackets(t *testing.T) {
+	packet := "cut\ng:3|g\n|c\nt:5|ms\nzero:0|c\na:2|c\nr:7|h|@0.1\nbad:x|c\nc:4|c|#t:v\nw:1|d\nt:6|ms|#t:v\nr:7|h|@0\n"
+	got := map[string]uint64{}
+	increments([]byte(packet), func(key []byte, n uint64) { got[string(key)] += n })
+	if want := map[string]uint64{"a\n": 2, "c\n|#t:v": 4}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if n := observations([]byte(packet)); n != 12 {
+		t.Errorf("%d observations, want 12", n)
+	}
+}
