@@ -371,3 +371,22 @@ func TestExplorerConcurrently(t *testing.T) {
 	}
 	checkExplored(t, got, want)
 }
+
+// TestSamplesOfAStatAndAGroup has a stat whose name is also the first part of others.
+func TestSamplesOfAStatAndAGroup(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("a")
+	st.Root().Counter("a.b")
+	st.Root().Counter("c.d")
+	got, err := st.NewExplorer().Explore(store.Explore{Limit: 10, Samples: []store.Sampled{{Name: "other", PerSecond: 9}, {Name: "a", PerSecond: 3}, {Name: "a.b", PerSecond: 5}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := make(map[string]float64)
+	for _, g := range got.Groups {
+		samples[g.Name] = g.Samples
+	}
+	if want := map[string]float64{"a": 3, "a.": 5, "c.": 0}; !maps.Equal(samples, want) {
+		t.Errorf("got %v, want %v", samples, want)
+	}
+}

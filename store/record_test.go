@@ -3,6 +3,8 @@ package store
 import (
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/symtab"
 )
 
 // TestPlainName checks each byte at each place of a word, and behind the words.
@@ -16,5 +18,50 @@ func TestPlainName(t *testing.T) {
 				t.Fatalf("plainName(%q) is %t, want %t", b, got, want)
 			}
 		}
+	}
+}
+
+// TestSegmentsBehindLiterals asks for each segment of a name, from its start and one
+// after the other, with literal segments in all places.
+func TestSegmentsBehindLiterals(t *testing.T) {
+	table := symtab.New(symtab.Options{})
+	long := strings.Repeat("l.", 100) // its length takes two bytes
+	for _, want := range [][]string{
+		{"a", "b", "c"}, {"x.y", "a"}, {long, "a", "x.y", "b"}, {"a", long, long, "b", "x"},
+	} {
+		var parts [][]byte
+		for _, s := range want {
+			if strings.Contains(s, ".") {
+				parts = append(parts, table.AppendLiteral(nil, s))
+			} else {
+				parts = append(parts, table.AppendEncode(nil, s))
+			}
+		}
+		enc := table.AppendJoin(nil, parts...)
+		all := segmentsOf(enc)
+		for i, s := range want {
+			alone := segmentsOf(enc)
+			if got := string(alone.text(table, i)); got != s {
+				t.Errorf("segment %d of %q: %q", i, want, got)
+			}
+			if got := string(all.text(table, i)); got != s {
+				t.Errorf("segment %d of %q after those before it: %q", i, want, got)
+			}
+		}
+		if got := all.text(table, len(want)); got != nil {
+			t.Errorf("%q has a segment more: %q", want, got)
+		}
+	}
+}
+
+// TestSplitRecordThatIsNone has bytes that readers see when a stat ends meanwhile.
+func TestSplitRecordThatIsNone(t *testing.T) {
+	for _, rec := range []string{"", "\x05abc", "\x80", "\x80\x80", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		if name, rest := splitRecord([]byte(rec)); name != nil || rest != nil {
+			t.Errorf("%q: name %q, rest %q", rec, name, rest)
+		}
+	}
+	if name, rest := splitRecord([]byte("\x02abc")); string(name) != "\x02ab" || string(rest) != "c" {
+		t.Errorf("name %q, rest %q", name, rest)
 	}
 }
