@@ -22,6 +22,25 @@ type selfMetrics struct {
 
 func newMetrics(st *store.Store) *selfMetrics {
 	listener, http, admin := st.Own().Scope("listener.admin"), st.Own().Scope("http.admin"), st.Own().Scope("admin")
+	listener.Help(map[string]string{
+		"downstream_cx_total": "Accepted connections.", "downstream_cx_active": "Open connections.",
+		"downstream_cx_overflow":        "Connections refused because of the limit of the listener.",
+		"downstream_global_cx_overflow": "Connections refused because of the limit of all listeners.",
+		"ssl.handshake":                 "Completed TLS handshakes.", "ssl.connection_error": "Failed TLS handshakes.",
+	})
+	http.Help(map[string]string{
+		"downstream_rq_total": "Requests.", "downstream_rq_active": "Requests that are being answered.",
+		"downstream_rq_2xx": "Responses by class of status.",
+	})
+	admin.Help(map[string]string{
+		"csrf_rejected": "Requests refused because they came from another site.", "host_rejected": "Requests refused for their Host header.",
+		"busy_rejected": "Requests refused because too many others were being answered.", "unknown_parameters": "Parameters that no endpoint knows.",
+		"auth_rejected": "Requests without valid credentials.", "role_rejected": "Requests refused for the role of the client.",
+	})
+	st.Own().Scope("server").Help(map[string]string{
+		"recovered_panics": "Panics that ended only the request or component in which they happened.",
+		"admin_exposed":    "1 if other machines can change the server without authentication.",
+	})
 	f := &selfMetrics{
 		connections:    listener.Counter("downstream_cx_total"),
 		rejected:       listener.Counter("downstream_cx_overflow"),

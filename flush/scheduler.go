@@ -114,6 +114,7 @@ func New(cfg Config) (*Scheduler, error) {
 		cfg.OnError = func(string, error) {}
 	}
 	cfg.Store.KeepEnded()
+	cfg.Store.Own().Help(map[string]string{"server.dropped_stat_flushes": "Flushes that were skipped because the one before took too long."})
 	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Own().Counter("server.dropped_stat_flushes")}
 	for _, sink := range cfg.Sinks {
 		w, err := newWorker(sink, &cfg)

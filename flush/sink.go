@@ -103,6 +103,11 @@ func newWorker(sink Sink, c *Config) (*worker, error) {
 	}
 	tag := tags.Tag{Name: "sink", Value: sink.Name()}
 	sc := c.Store.Own().Scope("sink")
+	sc.Help(map[string]string{
+		"flushes": "Snapshots that the sink got.", "errors": "Snapshots that the sink failed to encode.",
+		"dropped": "Snapshots that the sink missed because it was slow.", "queued": "Snapshots that wait for the sink.",
+		"last_success_seconds": "Unix time of the last encoded snapshot.", "flush_ms": "Time to encode a snapshot.",
+	})
 	w := &worker{
 		sink: sink, limit: c.Queue, every: every, slack: c.Interval / 4, onErr: c.OnError, guard: guard.New(c.Logger),
 		flushes:     sc.Counter("flushes", tag),

@@ -20,6 +20,7 @@ func (s *Server) openAccessLogs() error {
 	}
 	if len(s.access) > 0 {
 		sc := s.store.Own().Scope("filesystem")
+		sc.Help(map[string]string{"write_failed": "Failed writes of access logs.", "write_dropped": "Lines that access logs lost."})
 		s.lost.writes, s.lost.lines = sc.Counter("write_failed"), sc.Counter("write_dropped")
 	}
 	return nil

@@ -37,6 +37,11 @@ func (s *Server) makeHealth() error {
 		}
 		name := oneline.Clean(h.Name)
 		check, port := s.store.Own().Scope("http."+name+".health_check"), s.store.Own().Scope("listener."+name)
+		check.Help(map[string]string{"request_total": "Health checks.", "ok": "Health checks that passed.", "failed": "Health checks that failed."})
+		port.Help(map[string]string{
+			"downstream_cx_total": "Accepted connections.", "downstream_cx_active": "Open connections.",
+			"downstream_cx_overflow": "Connections refused because of the limit of the listener.",
+		})
 		l, err := healthlistener.New(healthlistener.Config{
 			Name: h.Name, Address: h.Address, Mode: h.Mode, HeaderPrefix: h.HeaderPrefix, Cluster: h.Cluster,
 			State: func() (string, bool) {

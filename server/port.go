@@ -105,10 +105,12 @@ func (s *Server) bindPorts() error {
 		s.ports = append(s.ports, p)
 		at := listeners.FromNet(p.Addr())
 		sc := s.store.Own().Scope("listener." + statPart(at.String()))
+		sc.Help(map[string]string{"downstream_cx_total": "Accepted connections.", "downstream_cx_active": "Open connections."})
 		p.total, p.active = sc.Counter("downstream_cx_total"), sc.Gauge("downstream_cx_active")
 		if l.TLS != nil {
 			file := filepath.Base(l.TLS.Chain)
 			name := tokenPart(strings.TrimSuffix(file, filepath.Ext(file)))
+			sc.Help(map[string]string{"ssl.certificate." + name + ".expiration_unix_time_seconds": "Unix time at which the certificate expires."})
 			p.expires = sc.GaugeWithMode("ssl.certificate."+name+".expiration_unix_time_seconds", store.NeverImport)
 			p.refresh()
 		}

@@ -27,6 +27,21 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 	own := func(name string) *store.Gauge { return sc.GaugeWithMode(name, store.NeverImport) }
 	summed := func(name string) *store.Gauge { return sc.Gauge(name) }
 	product := sc.Store().Product()
+	sc.Help(map[string]string{
+		"live": "1 if the server is live.", "initialization_time_ms": "Time from the start until the server was live.",
+		"uptime": "Seconds since the first process of a chain of hot restarts started.", "concurrency": "Number of workers.",
+		"memory_allocated": "Bytes of allocated heap memory.", "memory_heap_size": "Bytes of reserved heap memory.",
+		"memory_physical_size": "Bytes of physical memory in use.", "state": "State of the server: 0 live, 1 draining, 2 before and 3 during initialization.",
+		"parent_connections": "Open connections of the parent process of a hot restart.", "total_connections": "Open connections of this process and its parent.",
+		"version": "Version of the server as a number.", "days_until_first_cert_expiring": "Days until the first certificate expires.",
+		"seconds_until_first_ocsp_response_expiring": "Seconds until the first OCSP response expires.",
+		"hot_restart_epoch":                          "Restart epoch of this process.", "hot_restart_generation": "Position of this process in a chain of hot restarts, from 1.",
+		"stats_recent_lookups": "Recent lookups of stats by name.", "compilation_settings.fips_mode": "1 if the program was built for FIPS.",
+		"recovered_panics":      "Panics that ended only the request or component in which they happened.",
+		"static_unknown_fields": "Unknown fields of the configuration file.", "dynamic_unknown_fields": "Unknown fields of updates.",
+		"wip_protos": "Uses of fields that are work in progress.", product + "_bug_failures": "Failed checks that show a bug.",
+		"debug_assertion_failures": "Failed assertions of debug builds.", "stats_series_collisions": "Stats that share a series with another one.",
+	})
 	*g = selfStats{
 		live: own("live"), initialized: sc.Histogram("initialization_time_ms", store.Milliseconds),
 		uptime: own("uptime"), concurrency: own("concurrency"), allocated: summed("memory_allocated"),

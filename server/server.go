@@ -288,6 +288,11 @@ func (s *Server) makeLife() error {
 	s.life = lifecycle.New(life)
 	s.certs = &certinfo.Registry{}
 	sc := s.store.Own().Scope("listener_manager")
+	sc.Help(map[string]string{
+		"listener_added": "Added listeners.", "listener_modified": "Modified listeners.", "listener_removed": "Removed listeners.", "listener_stopped": "Stopped listeners.",
+		"listener_create_success": "Listeners that were created.", "listener_create_failure": "Listeners that could not be created.",
+		"total_listeners_active": "Active listeners.", "total_listeners_warming": "Listeners that are not yet active.", "total_listeners_draining": "Listeners that drain.",
+	})
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
 		Logger:     s.log,
@@ -308,6 +313,13 @@ func (s *Server) makeRuntime() (err error) {
 		ls = []layers.Layer{{Name: "admin", Kind: layers.Admin}}
 	}
 	sc := s.store.Own().Scope("runtime")
+	sc.Help(map[string]string{
+		"load_success": "Loads of runtime values without errors.", "load_error": "Loads of runtime values with errors.",
+		"override_dir_exists": "Loads that used an override directory.", "override_dir_not_exists": "Loads that used no override directory.",
+		"admin_overrides_refused": "Refused changes of runtime values over the administration interface.", "admin_overrides_active": "Runtime values set over the administration interface.",
+		"num_keys": "Runtime values.", "num_layers": "Layers of runtime values.",
+		"deprecated_feature_use": "Uses of deprecated options.", "deprecated_feature_seen_since_process_start": "Uses of deprecated options by this process.",
+	})
 	s.obsolete.init(sc, s.loggers.Logger("config"), s.cfg.CommandLine.SkipDeprecatedLogs)
 	s.runtime, err = layers.New(layers.Config{
 		Layers: ls, ServiceCluster: s.cfg.ServiceCluster, Logger: s.logger("runtime"),

@@ -20,14 +20,32 @@ func (s *Store) Describe(family string, d Description) { s.describe(false, famil
 // Describe sets the description of the stats that sc has by name, whatever their tags.
 // The stats need not exist yet.
 func (sc *Scope) Describe(name string, d Description) {
+	sc.store.describe(sc.cls.network, sc.familyOf(name), d)
+}
+
+// familyOf returns the family of the stats that sc has by name.
+func (sc *Scope) familyOf(name string) string {
 	family := sc.FullName(name)
 	if sc.tagged {
 		family, _ = sc.store.extract(family, sc.cls.network)
 	}
-	sc.store.describe(sc.cls.network, family, d)
+	return family
+}
+
+// Help sets the help texts of stats that sc has by name, like [Scope.Describe].
+func (sc *Scope) Help(texts map[string]string) {
+	all := make(map[string]Description, len(texts))
+	for name, text := range texts {
+		all[sc.familyOf(name)] = Description{Help: text}
+	}
+	sc.store.describeAll(sc.cls.network, all)
 }
 
 func (s *Store) describe(network bool, family string, d Description) {
+	s.describeAll(network, map[string]Description{family: d})
+}
+
+func (s *Store) describeAll(network bool, more map[string]Description) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to := &s.described
@@ -38,7 +56,7 @@ func (s *Store) describe(network bool, family string, d Description) {
 	if old := to.Load(); old != nil {
 		all = maps.Clone(*old)
 	}
-	all[family] = d
+	maps.Copy(all, more)
 	to.Store(&all)
 }
 

@@ -182,6 +182,12 @@ func New(c Config) *Manager {
 		c.Transport = transport.New(transport.Config{Logger: c.Logger})
 	}
 	sc := c.Store.Own().Scope("cluster_manager")
+	sc.Help(map[string]string{
+		"cluster_added": "Added clusters.", "cluster_modified": "Modified clusters.", "cluster_removed": "Removed clusters.",
+		"cluster_updated": "Updates of hosts of clusters.", "cluster_updated_via_merge": "Updates of hosts that were merged with others.",
+		"update_merge_cancelled": "Waiting merges that a change of membership delivered early.", "update_out_of_merge_window": "Updates delivered at once because the merge window was over.",
+		"active_clusters": "Active clusters.", "warming_clusters": "Clusters that are not yet active.",
+	})
 	m := &Manager{
 		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
 		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -95,6 +96,28 @@ type Config struct {
 // metrics.
 type Words struct{ Scope, Tag, Unit string }
 
+// help returns the help texts of the metrics.
+func (w Words) help() map[string]string {
+	texts := map[string]string{
+		"packets": "Sent packets.", w.Unit: "Sent " + w.Unit + ".", "bytes": "Sent bytes.",
+		"send_errors": "Failed attempts to send a packet.", "retries": "Attempts to send after a failed one.",
+		"dropped_packets": "Packets dropped because the queue was full or they were too old.", "dropped_" + w.Unit: "The " + w.Unit + " in dropped packets.",
+		"ambiguous_packets": "Packets that may or may not have been delivered.", "ambiguous_" + w.Unit: "The " + w.Unit + " in packets that may or may not have been delivered.",
+		"lost_packets": "Packets that were refused for good.", "rejected_" + w.Unit: "The " + w.Unit + " that the receiver did not accept.",
+		"queue_bytes": "Bytes in the queue.", "queue_age_seconds": "Age of the oldest packet in the queue.",
+		"last_sent_seconds": "Unix time of the last sent packet.",
+	}
+	if w.Scope == "sink" {
+		maps.Copy(texts, map[string]string{
+			"ambiguous_increments": "Counter increments in packets that may or may not have been delivered.",
+			"ambiguous_values":     "Histogram values in packets that may or may not have been delivered.",
+			"lost_increments":      "Counter increments that were lost.", "lost_values": "Histogram values that were lost.",
+			"owed_series": "Series with increments that wait for a later packet.", "skipped_names": "Stats not sent because nothing is left of their name.",
+		})
+	}
+	return texts
+}
+
 // Queue sends packets in order, from one goroutine per shard. Create it with [New];
 // its methods are safe for concurrent use.
 type Queue struct {
@@ -140,6 +163,7 @@ func New(cfg Config) *Queue {
 	}
 	unit, tag := cfg.Words.Unit, tags.Tag{Name: cfg.Words.Tag, Value: cfg.Name}
 	sc := cfg.Store.Own().Scope(cfg.Words.Scope)
+	sc.Help(cfg.Words.help())
 	q := &Queue{
 		cfg:              cfg,
 		packets:          sc.Counter("packets", tag),

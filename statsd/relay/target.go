@@ -81,6 +81,7 @@ func (r *Relay) newTarget(rt *route, cfg Target) *target {
 		Kind:    t.mode, Target: cfg.Address, Send: t.send, Count: countLines, Keeps: r.handing.Load,
 	})
 	sc, tag := r.cfg.Store.Own().Scope("relay"), tags.Tag{Name: "target", Value: name}
+	sc.Help(helpTexts)
 	t.accepted = sc.Counter("accepted_lines", tag)
 	t.movedIn = sc.Counter("moved_in_lines", tag)
 	t.movedOut = sc.Counter("moved_out_lines", tag)
@@ -280,4 +281,14 @@ func (t *target) report() report.RelayTarget {
 		r.LastError, r.LastErrorAt = d.LastError.Error(), d.LastErrorAt
 	}
 	return r
+}
+
+// helpTexts has the help texts of the metrics of a target that its queue does not have.
+var helpTexts = map[string]string{
+	"accepted_lines":  "Lines that a target was chosen for.",
+	"moved_in_lines":  "Lines that came from another target that is down.",
+	"moved_out_lines": "Lines that went to another target while this one was down.",
+	"long_lines":      "Lines dropped because they are too long for the target.",
+	"connections":     "Connections opened to the target.",
+	"up":              "1 if the target is up.",
 }

@@ -33,6 +33,9 @@ func newBudget(o *Config) *budget {
 		b.maxBytes = DefaultMaxResourceBytes
 	}
 	sc := o.Store.Own().Scope("xds")
+	sc.Help(map[string]string{
+		"resource_overflow": "Resources refused because of the limits.", "resources": "Resources held.", "resource_bytes": "Bytes of the resources held.",
+	})
 	b.overflow = sc.Counter("resource_overflow")
 	b.countNow = sc.GaugeWithMode("resources", store.NeverImport)
 	b.sizeIs = sc.GaugeWithMode("resource_bytes", store.NeverImport)
