@@ -220,6 +220,7 @@ stats_flush_interval: 0.1s
 			a := &attacked{running: run(t, fromText(t, text+listener+"}\n")), t: t}
 			a.lines(1, func(int) string { return "warm:1|c" })
 			a.get(t, "/stats")
+			a.get(t, "/config_dump") // the first one prepares messages once
 			memory := func() int {
 				var m runtime.MemStats
 				runtime.GC()
