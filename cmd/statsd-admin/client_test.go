@@ -157,7 +157,7 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"lint unix:":                                        "error: address 'unix:' has no path\n",
 		"lint /nowhere":                                     "error: open /nowhere: ",
 		"top x":                                             "error: Couldn't find match for argument: x\n",
-		"top --sort size":                                   "error: unknown column 'size': want one of name, type, value, rate, change\n",
+		"top --sort size":                                   "error: unknown column 'size': want one of name, type, value, rate, change, changed\n",
 		"top --interval 10ms":                               "error: interval 10ms is not between 1s and 30s\n",
 		"top --address x":                                   "error: address 'x' is not http://host:port",
 		"send --address 127.0.0.1:8125":                     "error: address '127.0.0.1:8125' is not udp://host:port",
