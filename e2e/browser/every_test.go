@@ -188,7 +188,7 @@ func TestEveryPage(t *testing.T) {
 		flaws("dark", eval[[]string](p, "checks.contrast()"))
 		p.medium(1280, 1, scheme, "dark", forced, "active")
 		flaws("axe in forced colors", eval[[]string](p, fmt.Sprintf(axe, "'color-contrast', 'link-in-text-block'")))
-		for _, width := range []int64{2560, 1280, 390} {
+		for _, width := range []int64{2560, 1280, 1024, 768, 390} {
 			p.medium(width, 1, scheme, "light")
 			flaws(fmt.Sprint(width), eval[[]string](p, "[...checks.reflow(), ...checks.small()]"))
 		}

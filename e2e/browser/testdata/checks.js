@@ -119,6 +119,12 @@ window.checks = (() => {
       const wide = all('body *').findLast((e) => (e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > innerWidth) && !hidden(e) && !scroller(e));
       found.push(`the page is ${document.documentElement.scrollWidth} wide in ${innerWidth}: ${wide ? show(wide) : 'unknown'}`);
     }
+    for (const e of all('tbody th').filter(seen)) {
+      const b = e.getBoundingClientRect();
+      if (b.width < 90 && b.height > 90) {
+        found.push(`the name is squeezed to ${Math.round(b.width)} x ${Math.round(b.height)}: ${show(e)}`);
+      }
+    }
     for (const e of all('body *').filter((x) => seen(x) && !hidden(x))) {
       const style = getComputedStyle(e);
       if (!e.matches('svg, input') && (style.overflowX === 'hidden' || style.overflowX === 'clip') && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)) {
