@@ -200,3 +200,91 @@ sinks:
 	}
 	stored()
 }
+
+// renderScript answers queries as Graphite's web server does, from the files of carbon. Its
+// arguments are a directory for its state, that of the files, and the targets. It prints the
+// sum of the points of each.
+const renderScript = `
+import json, os, sys, warnings
+warnings.simplefilter("ignore")
+state, files, targets = sys.argv[1], sys.argv[2], sys.argv[3:]
+with open(os.path.join(state, "render_settings.py"), "w") as f:
+    f.write(f"""
+from graphite.settings import *
+SECRET_KEY = "test"
+WHISPER_DIR, STANDARD_DIRS = {files!r}, [{files!r}]
+STORAGE_DIR = LOG_DIR = {state!r}
+INDEX_FILE = STORAGE_DIR + "/index"
+CARBONLINK_HOSTS, ALLOWED_HOSTS, TAGDB, USE_WORKER_POOL = [], ["*"], None, False
+DATABASES = {{"default": {{"ENGINE": "django.db.backends.sqlite3", "NAME": STORAGE_DIR + "/db"}}}}
+""")
+sys.path.insert(0, state)
+os.environ["DJANGO_SETTINGS_MODULE"] = "render_settings"
+import django
+django.setup()
+from django.core.management import call_command
+from django.test import Client
+call_command("migrate", run_syncdb=True, verbosity=0)
+for t in targets:
+    r = Client().get("/render", {"target": t, "format": "json", "from": "-50min", "maxDataPoints": "100000"})
+    assert r.status_code == 200, r.content
+    print(sum(v for x in json.loads(r.content) for v, _ in x["datapoints"] if v is not None))
+`
+
+// TestGraphiteQuery sends counters and timers and asks Graphite for the numbers.
+func TestGraphiteQuery(t *testing.T) {
+	need.Program(t, "graphite-manage")
+	c := newCarbon(t)
+	c.start()
+	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(`
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+stats_flush_interval: 1s
+statsd: {listeners: [{name: in, address: "tcp://127.0.0.1:0"}]}
+sinks:
+- {name: carbon, filters: {include: [{prefix: shop.}]}, graphite: {address: "%s", layout: modern}}
+`, c.address)})
+	in, err := net.Dial("tcp", d.Address("in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	const lines = 300
+	for i := range lines {
+		if _, err := fmt.Fprintf(in, "shop.orders.%d:3|c\nshop.rt:%d|ms\n", i%3, i+1); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 99 {
+			want := float64(2 * (i + 1))
+			d.Wait("all lines", func(s daemon.Stats) bool { return s.Number("ingest.lines.listener.in") == want })
+			before := d.Stats().Number("sink.flushes.sink.carbon")
+			d.Wait("a flush", func(s daemon.Stats) bool { return s.Number("sink.flushes.sink.carbon") > before })
+		}
+	}
+	d.Signal(syscall.SIGTERM)
+	if status := d.Exit(); status != 0 {
+		t.Fatal("status", status)
+	}
+	daemon.Until(t, "the last point in carbon", func() bool {
+		sum := 0.0
+		for _, x := range c.points("stats.timers.shop.rt.count") {
+			sum += x
+		}
+		return sum == lines
+	})
+	c.stop() // writes what it still holds
+	script := filepath.Join(t.TempDir(), "render.py")
+	if err := os.WriteFile(script, []byte(renderScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd := exec.Command("/usr/bin/python3", script, t.TempDir(), filepath.Join(c.dir, "whisper"),
+		"stats.counters.shop.orders.1.count", "sumSeries(stats.counters.shop.orders.*.count)", `summarize(stats.timers.shop.rt.sum,"1h","sum")`)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	if want := "300.0\n900.0\n45150.0\n"; string(out) != want {
+		t.Errorf("Graphite answers %q, want %q", out, want)
+	}
+}
