@@ -3,9 +3,13 @@ package server_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +125,63 @@ func TestReloadOfMappingRules(t *testing.T) {
 				t.Errorf("the page does not show the error:\n%s", page)
 			}
 		})
+	}
+}
+
+// TestReloadsUnderLoad replaces the file again and again, now and then by one with errors,
+// while senders are busy. Each sample is counted once, by one of the files.
+func TestReloadsUnderLoad(t *testing.T) {
+	const senders, packets, reloads = 3, 400, 60
+	r := startRuled(t, false, oldRules)
+	var failed atomic.Int32
+	var all sync.WaitGroup
+	for range senders {
+		all.Go(func() {
+			conn, err := net.Dial("unix", filepath.Join(r.dir, "l"))
+			if err != nil {
+				failed.Add(1)
+				return
+			}
+			defer conn.Close()
+			for i := range packets {
+				if _, err := fmt.Fprintf(conn, "a.x%d:1|c\na.y:2|c\n", i%7); err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	for n, more := 0, true; more || n < reloads; n++ {
+		rules, want := []string{oldRules, newRules, "mappings: [{match: 'a b', name: x}]\n"}[n%3], 200
+		if n%3 == 2 {
+			want = 400
+		}
+		r.write(t, rules)
+		if reply := r.Admin().Request("POST", "/ingest/reload", nil); reply.Status != want {
+			t.Fatalf("reload %d: %d %s", n, reply.Status, reply.Body)
+		}
+		select {
+		case <-done:
+			more = false
+		default:
+		}
+	}
+	if failed.Load() > 0 {
+		t.Fatal("not everything was sent")
+	}
+	eventually(t, "all lines are read", func() bool { return r.StatsD().Report().Listeners[0].Lines == 2*senders*packets })
+	sum := 0
+	for line := range strings.Lines(r.stats(t)) {
+		_, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	if want := 3 * senders * packets; sum != want {
+		t.Errorf("counted %d, want %d:\n%s", sum, want, r.stats(t))
 	}
 }
 
