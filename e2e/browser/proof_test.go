@@ -39,7 +39,7 @@ func TestProofMillion(t *testing.T) {
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 statsd:
   listeners: [{name: tcp, address: "tcp://127.0.0.1:0"}]
-  limits: {new_series_per_second: -1, series_per_name: -1}
+  limits: {series: -1, new_series_per_second: -1, series_per_name: -1, series_per_first_segment: -1}
 `})
 	const series = 1_000_000
 	c, err := net.Dial("tcp", d.Address("tcp"))
@@ -87,7 +87,7 @@ statsd:
 // memory returns the private memory of the largest process that shows pages, in MiB.
 func (p *tab) memory() (most float64) {
 	p.t.Helper()
-	list, err := chromedp.Call(launch(p.t), systeminfo.GetProcessInfo, cdp.Empty{})
+	list, err := chromedp.CallBrowser(launch(p.t), systeminfo.GetProcessInfo, cdp.Empty{})
 	p.must("processes", err)
 	for _, process := range list.ProcessInfo {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", process.ID))
