@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,9 @@ func TestHistogramPlots(t *testing.T) {
 		interval, all := s.histogram(t, name, "&scope=interval"), s.histogram(t, name, "")
 		inBars, edges := interval.spread(&all, log, got.N)
 		inSteps, edges2 := all.spread(&all, log, got.N)
+		if slices.Contains(edges, true) || slices.Contains(edges2, true) {
+			continue // a rounding decides which of two bins has a value, and with it the scale
+		}
 		height := func(n float64, total uint64) float64 {
 			if shares {
 				return n / float64(max(total, 1))
