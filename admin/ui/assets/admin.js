@@ -314,7 +314,7 @@ function live(form) {
   form.addEventListener('input', (event) => {
     clearTimeout(timer);
     const typing = event.target.type === 'search';
-    timer = setTimeout(update, typing ? 120 : 0, typing);
+    timer = setTimeout(update, typing ? 50 : 0, typing);
   });
   form.addEventListener('submit', (event) => {
     event.preventDefault();
