@@ -227,3 +227,18 @@ func TestVariantsOfASeriesAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstVariant: each cell has one first variant, whatever the others have.
+func TestFirstVariant(t *testing.T) {
+	tab := newSeriesCache(1000, plenty())
+	for _, want := range []bool{true, false} {
+		for cell := range uint32(200) {
+			if got := tab.firstVariant(cell); got != want {
+				t.Errorf("cell %d: first %t, want %t", cell, got, want)
+			}
+		}
+	}
+	if tab.firstVariant(noCell) {
+		t.Error("a line without a cell has a variant")
+	}
+}
