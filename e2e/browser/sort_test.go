@@ -26,7 +26,7 @@ func TestEveryColumnSorts(t *testing.T) {
 	random := random(t)
 	var list []*stat
 	for i := range 30 {
-		x := &stat{name: fmt.Sprintf("sorted.%c%02d", 'a'+random.IntN(5), i), kind: []string{"counter", "gauge", "histogram"}[i%3]}
+		x := &stat{name: fmt.Sprintf("sorted.%c%02d", 'a'+random.IntN(5), i), kind: []string{"counter", "gauge", "histogram"}[i%3], changed: -1}
 		switch x.kind {
 		case "counter":
 			x.add = s.store.Root().Counter(x.name).Add
