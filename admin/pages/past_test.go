@@ -223,4 +223,18 @@ func TestSparks(t *testing.T) {
 	if fmt.Sprint(sum.points) != "[1 3 5]" {
 		t.Errorf("the sum is %v", sum.points)
 	}
+	// What never changed has no age, until it is older than the longest age that is shown.
+	const idleAge = "<span class='quiet' data-changed='idle'>%s</span>"
+	if body, want := string(srv.Request("GET", Prefix+"stats", nil).Body), fmt.Sprintf(idleAge, none); !strings.Contains(body, want) {
+		t.Errorf("no %s in\n%s", want, body)
+	}
+	for range 130 {
+		now = now.Add(30 * time.Second)
+		snap := st.Flush(store.FlushOptions{})
+		past.Add(snap)
+		snap.Close()
+	}
+	if body, want := string(srv.Request("GET", Prefix+"stats", nil).Body), fmt.Sprintf(idleAge, "&gt; 1 h"); !strings.Contains(body, want) {
+		t.Errorf("no %s in\n%s", want, body)
+	}
 }

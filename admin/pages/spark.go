@@ -21,7 +21,7 @@ type spark struct {
 	fromZero bool
 	latest   float64   // change per second in the last step
 	changed  time.Time // end of the last step with a change; zero if there is none
-	whole    bool      // the history has the last hour, or all since the stat was created
+	still    bool      // no change in the last hour, and the stat is older
 }
 
 // spark returns the steps of the stat under c since the last flushes, as far as the
@@ -33,12 +33,12 @@ func (v *view) spark(c *store.Cursor) (s spark) {
 	}
 	from := v.now.Add(-time.Hour)
 	list, complete := v.src.History.Series(c, from)
-	s.whole = complete.Before(from) || !complete.After(c.Created())
 	for i := len(list) - 1; i >= 0 && s.changed.IsZero(); i-- {
 		if list[i].Delta != 0 || list[i].Stats != nil && list[i].Stats.Count() > 0 {
 			s.changed = list[i].End
 		}
 	}
+	s.still = s.changed.IsZero() && complete.Before(from) && c.Created().Before(from)
 	if len(list) > 0 && s.fromZero {
 		s.latest = list[len(list)-1].PerSecond(c)
 	}

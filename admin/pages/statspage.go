@@ -512,7 +512,7 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 	shown := none
 	switch {
 	case !q.past || r.kind == store.KindText:
-	case at.IsZero() && r.past.whole:
+	case r.past.still:
 		shown = "> 1 h"
 	case !at.IsZero():
 		shown = ago(v.now.Sub(at))
