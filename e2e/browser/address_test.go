@@ -49,6 +49,7 @@ func TestRandomViews(t *testing.T) {
 				p.until("(new URLSearchParams(location.search).get('filter') ?? '') === document.querySelector('input[name=\"filter\"]').value")
 			}
 			eval[bool](p, "new Promise((done) => { setTimeout(done, 0, true); })") // a choice takes effect in a task of its own
+			p.until("[...document.querySelectorAll('.chips [type=\"checkbox\"]')].every((c) => new URLSearchParams(location.search).has(c.name) === c.checked)")
 			settled()
 		}
 		before, address := eval[string](p, view), eval[string](p, "location.href")
