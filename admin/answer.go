@@ -17,7 +17,7 @@ func (s *Server) answer(w *Response, r *Request, foreign bool) error {
 func (s *Server) route(w *Response, r *Request, foreign bool) error {
 	if foreign || !r.withoutHost() && !s.hosts.accepts(r.host, r.listener) {
 		s.metrics.host.Inc()
-		return w.text(403, "this host name is not served; if it is yours, add it to allowed_hosts in the admin settings\n")
+		return w.text(403, "this host name is not served; if it is yours, add it to admin.allowed_hosts (in Go: Config.AllowedHosts of package admin)\n")
 	}
 	if r.method != "GET" && r.method != "HEAD" {
 		if header := s.origins.refuses(r); header != "" {

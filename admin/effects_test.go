@@ -358,7 +358,7 @@ func TestAccessLog(t *testing.T) {
 		"POST /runtime_modify HTTP/1.1 localhost 200 6 3  text/plain; charset=UTF-8",
 		"HEAD /help HTTP/1.1 localhost 200 0 0  text/plain; charset=UTF-8",
 		"  HTTP/1.1  400 0 18  text/plain; charset=UTF-8",
-		"GET /ready HTTP/1.0 evil.test 403 0 92  text/plain; charset=UTF-8",
+		"GET /ready HTTP/1.0 evil.test 403 0 122  text/plain; charset=UTF-8",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

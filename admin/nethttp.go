@@ -26,9 +26,13 @@ import (
 //	mux.Handle("/admin/", http.StripPrefix("/admin", srv))
 //
 // Requests pass the same checks as on the port of [Server.Listen] and get the same
-// bodies. Limits on connections are up to the program's server. If the request
-// context lacks the listener's address, the host check is as strict as on a loopback
-// address.
+// bodies. Clients that the program's server lets in can use every endpoint of the
+// Config's Mode: on a port that other machines reach, set Auth, or Mode to
+// [ModeReadOnly]. The host check accepts IP addresses, localhost and
+// Config.AllowedHosts; "example.com", the host of [net/http/httptest.NewRequest], is
+// none of them. Without the listener's address in the request context, the check is
+// as strict as on a loopback address. Limits on connections are up to the program's
+// server. After [Server.Close], the answer is always 503.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 	start := s.now()
 	r := s.fromHTTP(hr)
@@ -37,8 +41,15 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 		t.limit = time.Now().Add(scrapeTimeout(r.Header("x-prometheus-scrape-timeout-seconds"), s.limits.ResponseTime))
 	}
 	refused := checkFrame(r.method, protocol(hr), r.target, fieldBytes(r.fields), r.fields, true, &s.limits)
-	if refused == nil {
+	switch {
+	case refused != nil:
+	case s.ctx.Err() != nil:
+		refused = &refusal{503, "the server has shut down\n"}
+	default:
 		r.body, refused = t.readBody()
+	}
+	if r.listener.open && r.principal.Name == "" {
+		s.warnExposed()
 	}
 	w, release := s.response(t, r)
 	defer release()

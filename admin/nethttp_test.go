@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -285,4 +286,59 @@ func ExampleServer_ServeHTTP() {
 	mux.ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost/admin/ready", nil))
 	fmt.Print(rec.Code, " ", rec.Body)
 	// Output: 200 LIVE
+}
+
+// TestMountedOnAnOpenPort expects a warning, once, when a request arrives on an
+// address that other machines can reach and nothing restricts changes.
+func TestMountedOnAnOpenPort(t *testing.T) {
+	token, err := NewToken("ops", RoleAdmin, strings.Repeat("x", 22))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cfg   Config
+		local net.Addr
+		want  uint64
+	}{
+		"open":      {Config{}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}, 1},
+		"loopback":  {Config{}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, 0},
+		"unknown":   {Config{}, nil, 0},
+		"read-only": {Config{Mode: ModeReadOnly}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}, 0},
+		"tokens":    {Config{Auth: &Auth{Tokens: NewTokens(token)}}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &logBuffer{}
+			c.cfg.Logger = log.logger()
+			s := newServer(t, c.cfg)
+			for range 2 {
+				req := httptest.NewRequest("GET", "http://localhost/ready", nil)
+				if c.local != nil {
+					req = req.WithContext(context.WithValue(req.Context(), http.LocalAddrContextKey, c.local))
+				}
+				s.ServeHTTP(httptest.NewRecorder(), req)
+			}
+			if got := s.metrics.exposed.Value(); got != c.want {
+				t.Errorf("server.admin_exposed is %d, want %d", got, c.want)
+			}
+			if got := strings.Count(log.String(), "has no authentication"); got != int(c.want) {
+				t.Errorf("%d warnings, want %d:\n%s", got, c.want, log)
+			}
+		})
+	}
+}
+
+// TestMountedAfterTheEnd expects that a server that was closed answers nothing but
+// 503, so that a load balancer does not send more to a program that ends.
+func TestMountedAfterTheEnd(t *testing.T) {
+	s := newServer(t, Config{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"/ready", "/stats", "/ui/"} {
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost"+target, nil))
+		if rec.Code != 503 || rec.Body.String() != "the server has shut down\n" {
+			t.Errorf("GET %s: %d %q", target, rec.Code, rec.Body)
+		}
+	}
 }

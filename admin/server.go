@@ -52,6 +52,7 @@ type Server struct {
 	metrics     *selfMetrics
 	audit       *auditLog
 	spare       spare
+	exposed     sync.Once   // of warnExposed
 	guard       guard.Guard // counts and logs panics
 	panics      panicLog
 	buffers     sync.Pool // of *[]byte with responseBuffer bytes
@@ -319,9 +320,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.spare.fill()
 	defer s.spare.release()
 	at := kindOf(ln.Addr())
-	if s.cfg.Mode == ModeFull && at.open && s.auth == nil && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
-		s.metrics.exposed.Set(1)
-		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
+	if at.open && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
+		s.warnExposed()
 	}
 	for {
 		last := false
@@ -340,6 +340,18 @@ func (s *Server) Serve(ln net.Listener) error {
 			return fmt.Errorf("admin: %w", err)
 		}
 	}
+}
+
+// warnExposed warns once that other machines can reach the server, if they can also
+// change it without authentication.
+func (s *Server) warnExposed() {
+	if s.cfg.Mode != ModeFull || s.auth != nil {
+		return
+	}
+	s.exposed.Do(func() {
+		s.metrics.exposed.Set(1)
+		s.logger.Warn("the administration interface can be reached from other machines and has no authentication")
+	})
 }
 
 // admit starts serving a connection, or rejects it.
