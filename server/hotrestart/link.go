@@ -199,7 +199,10 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 	if oobn > 0 {
 		files, bad := receivedFiles(oob[:oobn])
 		m.files = append(m.files, files...)
-		if err == nil && (bad != nil || rightsCut(flags)) {
+		if bad == nil && rightsCut(flags) {
+			bad = errors.New("some are missing")
+		}
+		if err == nil && bad != nil {
 			err = fmt.Errorf("%w: its files did not arrive: %w", errMalformed, bad)
 		}
 	}

@@ -1,0 +1,317 @@
+//go:build linux
+
+package hotrestart
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// newPair returns the two ends of a link.
+func newPair(t *testing.T) (a, b *link) {
+	t.Helper()
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialled, err := net.DialUnix("unix", nil, ln.Addr().(*net.UnixAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := ln.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close(); accepted.Close() })
+	return &link{conn: dialled, timeout: time.Minute}, &link{conn: accepted, timeout: time.Minute}
+}
+
+// nulls returns n open files.
+func nulls(t *testing.T, n int) []*os.File {
+	t.Helper()
+	all := make([]*os.File, n)
+	for i := range all {
+		var err error
+		if all[i], err = os.Open(os.DevNull); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { closeAll(all) })
+	return all
+}
+
+// TestLargestMessage sends as much as the limits allow, then more.
+func TestLargestMessage(t *testing.T) {
+	a, b := newPair(t)
+	payload, files := bytes.Repeat([]byte("0123456789abcde"), maxPayload/15+1)[:maxPayload], nulls(t, maxFiles+1)
+	failed := make(chan error, 1)
+	go func() { failed <- a.send(answerSocket, payload, files[:maxFiles]...) }()
+	m, err := b.receive(time.Minute)
+	if err != nil || !bytes.Equal(m.payload, payload) || len(m.files) != maxFiles {
+		t.Errorf("%d bytes and %d files, %v", len(m.payload), len(m.files), err)
+	}
+	m.close()
+	if err := <-failed; err != nil {
+		t.Error(err)
+	}
+	for _, tt := range []struct {
+		payload []byte
+		files   []*os.File
+	}{
+		{append(payload, 0), nil},
+		{nil, files},
+	} {
+		if err := a.send(answerSocket, tt.payload, tt.files...); !errors.Is(err, errMalformed) {
+			t.Errorf("%d bytes and %d files: %v", len(tt.payload), len(tt.files), err)
+		}
+	}
+	// Nothing of them was sent.
+	if err := a.send(answerDone, []byte("next")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := b.receive(time.Minute); err != nil || m.kind != answerDone || string(m.payload) != "next" {
+		t.Errorf("after messages that are too large: %+v, %v", m, err)
+	}
+}
+
+// TestMessageInPieces receives a message byte by byte.
+func TestMessageInPieces(t *testing.T) {
+	a, b := newPair(t)
+	want := "in many pieces"
+	raw, err := a.conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for _, c := range append(head{answerSocket, uint32(len(want)), 0, 1}.append(nil), want...) {
+			if _, err := a.conn.Write([]byte{c}); err != nil {
+				return
+			}
+			// The other end has read it once nothing is queued.
+			_ = raw.Control(func(fd uintptr) {
+				for {
+					if n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); err != nil || n == 0 {
+						return
+					}
+					runtime.Gosched()
+				}
+			})
+		}
+	}()
+	if m, err := b.receive(time.Minute); err != nil || m.kind != answerSocket || string(m.payload) != want {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// TestFilesOfMessage sends other files than a message announces: it is refused, and
+// keeps none of them open.
+func TestFilesOfMessage(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		announced uint32
+		sent      int
+		want      string
+	}{
+		{"fewer", 2, 1, "1 files, 2 announced"},
+		{"more", 1, 2, "2 files, 1 announced"},
+		{"none announced", 0, 1, "1 files, 0 announced"},
+		{"more than fit", maxFiles, maxFiles + 8, "its files did not arrive"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := newPair(t)
+			files := nulls(t, tt.sent)
+			number := uint32(0)
+			descriptors.Check(t, tt.name, func() {
+				number++
+				if err := a.write(head{answerSocket, 0, tt.announced, number}.append(nil), files); err != nil {
+					t.Fatal(err)
+				}
+				b.received = number - 1
+				m, err := b.receive(time.Minute)
+				if !errors.Is(err, errMalformed) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "%!") {
+					t.Errorf("got %v", err)
+				}
+				if m.files != nil {
+					t.Error("files come with an error")
+				}
+			})
+		})
+	}
+}
+
+// TestHeadOfAnotherProgram: the error says which versions met.
+func TestHeadOfAnotherProgram(t *testing.T) {
+	good := head{askHello, 0, 0, 1}.append(nil)
+	changed := func(at int) []byte {
+		b := bytes.Clone(good)
+		b[at]++
+		return b
+	}
+	for _, tt := range []struct {
+		name string
+		head []byte
+		want string
+	}{
+		{"no magic", changed(0), "malformed message: no head"},
+		{"short", good[:headBytes-1], "malformed message: no head"},
+		{"newer", changed(5), "the other process speaks version 4 of the protocol, this one 3"},
+	} {
+		if h, err := parseHead(tt.head); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %+v, %v", tt.name, h, err)
+		}
+	}
+}
+
+// TestMalformedPayloads: what cannot be read ends as an error, and a reader that has
+// failed returns zeros.
+func TestMalformedPayloads(t *testing.T) {
+	r := reader{b: []byte{0x80}}
+	if n, s := r.number(), r.text(); n != 0 || s != "" || r.done() == nil {
+		t.Errorf("an unfinished number reads as %d, %q", n, s)
+	}
+	many := func(n int) []byte {
+		h := store.ExportedStat{Name: "a"}
+		b := appendStat(nil, &h)[:3] // marks and name
+		b = binary.AppendUvarint(b, uint64(n))
+		for range n {
+			b = appendText(appendText(b, ""), "")
+		}
+		return append(b, 0, 0, 0)
+	}
+	for _, tt := range []struct {
+		name string
+		b    []byte
+		ok   bool
+	}{
+		{"as many tags as there may be", many(maxTags), true},
+		{"one tag more", many(maxTags + 1), false},
+		{"an unknown mark", []byte{marks + 1, 0, 0, 0, 0, 0}, false},
+	} {
+		n := 0
+		err := parseStats(tt.b, func(*store.ExportedStat) { n++ })
+		if (err == nil) != tt.ok || tt.ok && n != 1 {
+			t.Errorf("%s: %d stats, %v", tt.name, n, err)
+		}
+	}
+	for _, tt := range []struct {
+		shard, metrics uint64
+		ok             bool
+	}{
+		{1<<31 - 1, 1<<31 - 1, true}, {1 << 31, 0, false}, {0, 1 << 31, false},
+	} {
+		b := []byte{0, 0}
+		for _, n := range []uint64{tt.shard, 0, tt.metrics, 0, 0} {
+			b = binary.AppendUvarint(b, n)
+		}
+		var got []Parcel
+		err := parseParcels(b, func(p Parcel) { got = append(got, p) })
+		if (err == nil) != tt.ok || tt.ok && (len(got) != 1 || got[0].Shard != int(tt.shard) || got[0].Metrics != int(tt.metrics)) {
+			t.Errorf("shard %d of %d metrics: %+v, %v", tt.shard, tt.metrics, got, err)
+		}
+	}
+}
+
+// TestQuestionAfterUnknownBatch: a successor that claims to have what was not sent, or
+// no longer what it had, is refused.
+func TestQuestionAfterUnknownBatch(t *testing.T) {
+	for _, tt := range []struct {
+		applied uint64
+		ok      bool
+	}{
+		{3, false}, {4, true}, {5, true}, {6, false},
+	} {
+		a, b := newPair(t)
+		p := &Parent{link: a, batch: 5, acked: 4}
+		process := newFake()
+		err := p.answer(a, &message{kind: askUsage, payload: binary.AppendUvarint(nil, tt.applied)}, process)
+		if (err == nil) != tt.ok || !tt.ok && !errors.Is(err, errMalformed) {
+			t.Errorf("batch %d: %v", tt.applied, err)
+		}
+		if did := process.done(); (did != "") != (tt.applied == 5) {
+			t.Errorf("batch %d: the process did %q", tt.applied, did)
+		}
+		b.conn.Close()
+	}
+}
+
+// TestAnswerWithFiles: files that come with an answer that has none, or that are not
+// wanted, are closed.
+func TestAnswerWithFiles(t *testing.T) {
+	done := binary.AppendUvarint(nil, 0)
+	done = Usage{}.append(done)
+	conn := appendText(nil, "127.0.0.1:1")
+	for _, tt := range []struct {
+		name    string
+		kind    kind
+		payload []byte
+		to      Successor
+		ok      bool
+	}{
+		{"done", answerDone, done, Successor{}, true},
+		{"connection", answerConnection, conn, Successor{}, true},
+		{"stats", answerStats, nil, Successor{Stat: func(*store.ExportedStat) {}}, true},
+		{"socket", answerSocket, conn, Successor{}, false},
+		{"malformed connection", answerConnection, []byte{9}, Successor{}, false},
+	} {
+		a, _ := newPair(t)
+		c := &Child{cfg: Config{}.withDefaults(), to: tt.to, link: a}
+		descriptors.Check(t, tt.name, func() {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := message{kind: tt.kind, payload: tt.payload, files: []*os.File{f}}
+			_, err = c.take(&m, nil)
+			if (err == nil) != tt.ok {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			if err != nil {
+				m.close() // as ask does
+			}
+		})
+	}
+}
+
+// TestDefaultConfig: sockets belong to their user alone, and a silent process is left
+// after ten seconds.
+func TestDefaultConfig(t *testing.T) {
+	if c := (Config{}).withDefaults(); c.Mode != 0o600 || c.Timeout != 10*time.Second || c.Logger == nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestReasonIsLogged: the running server says why it left a successor.
+func TestReasonIsLogged(t *testing.T) {
+	w := newWorld(t)
+	conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(head{askStats, 1, 0, 1}.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = conn.Read(make([]byte, 1)) // until it is closed
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	if text := w.log.String(); !strings.Contains(text, "hot restart: successor") || !strings.Contains(text, "no greeting") {
+		t.Errorf("log: %q", text)
+	}
+}
