@@ -183,7 +183,7 @@ func (r *literalReader) word() string {
 	start := r.at
 	for r.at < len(r.text) {
 		c := r.text[r.at]
-		if !(c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 || r.at > start && c >= '0' && c <= '9') {
+		if strings.HasPrefix(r.text[r.at:], "\u00a0") || !(c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80 || r.at > start && c >= '0' && c <= '9') {
 			break
 		}
 		r.at++

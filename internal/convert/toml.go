@@ -20,7 +20,7 @@ const maxDepth = 50
 type tomlReader struct {
 	parser unstable.Parser
 	lines  lineIndex
-	closed map[*yaml.Node]bool // written as {…} or […], or by dotted keys: nothing may be added
+	closed map[*yaml.Node]bool // written as {…} or […]: nothing may be added
 	opened map[*yaml.Node]bool // have a header of their own
 	err    *conftree.Error
 }
@@ -77,8 +77,12 @@ func tooDeep(text []byte) bool {
 }
 
 func (r *tomlReader) fail(n *unstable.Node, format string, args ...any) {
+	r.failAt(n.Raw, format, args...)
+}
+
+func (r *tomlReader) failAt(at unstable.Range, format string, args ...any) {
 	if r.err == nil {
-		line, column := r.lines.at(int(n.Raw.Offset))
+		line, column := r.lines.at(int(at.Offset))
 		r.err = &conftree.Error{Line: line, Column: column, Message: "not valid TOML: " + fmt.Sprintf(format, args...)}
 	}
 }
@@ -167,7 +171,7 @@ func (r *tomlReader) assign(table *yaml.Node, e *unstable.Node) {
 			r.fail(key, "%s is defined twice", conftree.Key(string(key.Data), false))
 			return
 		}
-		r.put(table, key, r.value(e.Value(), 0))
+		r.put(table, key, r.value(e.Value(), key.Raw, 0))
 	}
 }
 
@@ -177,12 +181,16 @@ func (r *tomlReader) put(table *yaml.Node, key *unstable.Node, value *yaml.Node)
 	table.Content = append(table.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(key.Data), Line: line, Column: column}, value)
 }
 
-// value returns the tree of a value.
-func (r *tomlReader) value(v *unstable.Node, depth int) *yaml.Node {
-	line, column := r.lines.at(int(v.Raw.Offset))
+// value returns the tree of a value. The parser does not say where lists are: they get
+// the place of their key.
+func (r *tomlReader) value(v *unstable.Node, key unstable.Range, depth int) *yaml.Node {
+	if v.Raw.Length > 0 {
+		key = v.Raw
+	}
+	line, column := r.lines.at(int(key.Offset))
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(v.Data), Line: line, Column: column}
 	if depth > maxDepth {
-		r.fail(v, "values nest deeper than %d", maxDepth)
+		r.failAt(key, "values nest deeper than %d", maxDepth)
 		return n
 	}
 	switch v.Kind {
@@ -195,7 +203,7 @@ func (r *tomlReader) value(v *unstable.Node, depth int) *yaml.Node {
 	case unstable.Array:
 		n.Kind, n.Tag, n.Value = yaml.SequenceNode, "!!seq", ""
 		for it := v.Children(); it.Next(); {
-			n.Content = append(n.Content, r.value(it.Node(), depth+1))
+			n.Content = append(n.Content, r.value(it.Node(), key, depth+1))
 		}
 		r.closed[n] = true
 	case unstable.InlineTable:

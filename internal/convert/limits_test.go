@@ -1,0 +1,152 @@
+package convert
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDepth has values at the limit of nesting, and one level deeper.
+func TestDepth(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for _, tt := range []struct {
+		name        string
+		from        Program
+		fits, beats string
+		want        string
+	}{
+		{"JavaScript", Statsd, "{a: " + nested(maxDepth) + "}", "{a: " + nested(maxDepth+1) + "}", "c:1:55: values nest deeper than 50"},
+		{
+			"TOML", Telegraf, "[[inputs.statsd]]\na = " + nested(maxDepth+1) + "\n", "[[inputs.statsd]]\na = " + nested(maxDepth+2) + "\n",
+			"c:2:1: not valid TOML: values nest deeper than 50",
+		},
+		{
+			"header", Telegraf, "[[inputs.statsd]]\n[a" + strings.Repeat(".a", maxDepth-1) + "]\n", "[[inputs.statsd]]\n[a" + strings.Repeat(".a", maxDepth) + "]\n",
+			"c:2:102: not valid TOML: a key of more than 50 parts",
+		},
+		{
+			"dotted key", Telegraf, "[[inputs.statsd]]\na" + strings.Repeat(".a", maxDepth-1) + " = 1\n", "[[inputs.statsd]]\na" + strings.Repeat(".a", maxDepth) + " = 1\n",
+			"c:2:101: not valid TOML: a key of more than 50 parts",
+		},
+		{
+			"brackets in text", Telegraf, "[[inputs.statsd]]\na = '" + nested(20*maxDepth) + "'\n", "[[inputs.statsd]]\na = '" + nested(20*maxDepth+1) + "'\n",
+			"c:1:1: not valid TOML: a NUL byte, or values nested too deeply",
+		},
+	} {
+		if _, err := Convert(tt.from, "c", []byte(tt.fits)); err != nil {
+			t.Errorf("%s at the limit: %v", tt.name, err)
+		}
+		if _, err := Convert(tt.from, "c", []byte(tt.beats)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s beyond the limit: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestPrograms: the programs are those that Convert knows.
+func TestPrograms(t *testing.T) {
+	if n := len(Programs()); n != 4 {
+		t.Errorf("%d programs", n)
+	}
+	for _, p := range Programs() {
+		if _, err := Convert(p, "c", []byte("{}")); err != nil && strings.Contains(err.Error(), "unknown program") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSettings has what becomes of single settings. A - in front means: not in the output.
+func TestSettings(t *testing.T) {
+	longest := strings.Repeat("h", maxHostBytes)
+	for _, tt := range []struct {
+		from Program
+		text string
+		want []string
+	}{
+		{Statsd, "{address_ipv6: true}", []string{"udp://[::]:8125"}},
+		{Statsd, "{address_ipv6: false}", []string{"udp://0.0.0.0:8125"}},
+		{Statsd, "{\u00a0port\u00a0:\u00a08126\u00a0}", []string{"udp://0.0.0.0:8126"}},
+		{Statsd, "{server: './servers/tcp', socket: '/run/s', socket_mod: '0777'}", []string{"unixlines:///run/s", "mode: \"0777\""}},
+		{Statsd, "{server: './servers/tcp', socket: '/run/s'}", []string{"unixlines:///run/s", "-mode:"}},
+		{Statsd, "{server: './servers/tcp'}", []string{"tcp://0.0.0.0:8125"}},
+		{Statsd, "{nodes: [{host: 'a', port: 1}]}", []string{"udp://0.0.0.0:8125", "udp://a:1"}},
+		{Statsd, "{udp_version: 'udp6', nodes: [{host: '" + longest + "', port: 1}]}", []string{"udp://[::]:8125", "udp://" + longest + ":1"}},
+		{Statsd, "{nodes: [{host: 'a', port: 1}, {host: 'a', port: 1}, {host: 'b', port: 1}]}", []string{"udp://a:1 is a target already", "udp://b:1"}},
+		{Statsd, "{backends: ['repeater'], repeater: [{host: 'fe80::1%eth0', port: 1}]}", []string{"udp://[fe80::1%eth0]:1"}},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = ''", []string{"udp://0.0.0.0:8125"}},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = 'tcp'\n", []string{"tcp://0.0.0.0:8125", "max_connections: 250"}},
+		{Telegraf, "[[inputs.statsd]]\nread_buffer_size = 1024\n", []string{"rcvbuf: 1024"}},
+		{Telegraf, "[[inputs.statsd]]\ndatadog_extensions = false\n", []string{"dogstatsd: false"}},
+		{Telegraf, "[[inputs.statsd]]\ndatadog_extensions = false\nparse_data_dog_tags = true\n", []string{"-dogstatsd"}},
+		{Telegraf, "[[inputs.statsd]]\nservice_address = 'localhost:1'\n", []string{"udp://127.0.0.1:1"}},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.file]]\nfiles = ['stdout', '/a/b']\ndata_format = 'json'\n", []string{"path: /dev/stdout", "path: /a/b", "-the format is JSON"}},
+		{
+			Telegraf, "[[inputs.statsd]]\n[[outputs.opentelemetry]]\nservice_address = 'h:1'\n[outputs.opentelemetry.attributes]\n'' = 'x'\nregion = 'e'\n",
+			[]string{"region: e", "-: x"},
+		},
+		{
+			Telegraf, "[[inputs.statsd]]\n[[outputs.http]]\nurl = 'http://h/'\ndata_format = 'prometheusremotewrite'\n[outputs.http.headers]\nX-Good_1 = 'a ~'\n'X Bad' = 'b'\nX-Late = ' c'\nX-Control = \"d\\u0001\"\n",
+			[]string{"X-Good_1: \"a ~\"", "-X Bad: b", "-X-Late:", "-X-Control:", "is not a header"},
+		},
+		{
+			Telegraf, "[[inputs.statsd]]\n[[outputs.http]]\nurl = 'http://h/'\ndata_format = 'prometheusremotewrite'\ntls_cert = '/c'\ntls_ca = '/ca'\n",
+			[]string{"ca: /ca", "-certificate_chain"},
+		},
+		{Gostatsd, "metrics-addr = ':1'\nmax-readers = 1\nconn-per-reader = true\n", []string{"readers: 1"}},
+		{Gostatsd, "metrics-addr = ':1'\nmax-readers = 1\n", []string{"not needed without conn-per-reader", "-readers: 1"}},
+		{Brubeck, `{"samplers": [{"type": "statsd", "address": "localhost", "port": 1}], "backends": [{"type": "carbon", "address": "a", "port": 2}]}`, []string{"udp://127.0.0.1:1", "-a relay with mode hash"}},
+		{Brubeck, `{"samplers": [{"type": "statsd", "address": "", "port": 1}], "backends": [{"type": "carbon", "address": "a", "port": 2}, {"type": "carbon", "address": "b", "port": 2}]}`, []string{"udp://0.0.0.0:1", "a relay with mode hash"}},
+	} {
+		file := "c"
+		if tt.from == Gostatsd {
+			file = "c.toml"
+		}
+		r, err := Convert(tt.from, file, []byte(tt.text))
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		for _, want := range tt.want {
+			text, absent := strings.CutPrefix(want, "-")
+			if strings.Contains(string(r.YAML), text) == absent {
+				t.Errorf("%s: want %q in\n%s", tt.text, want, r.YAML)
+			}
+		}
+	}
+}
+
+// TestRefusedSettings has values that have to be corrected.
+func TestRefusedSettings(t *testing.T) {
+	for _, tt := range []struct {
+		from       Program
+		text, want string
+	}{
+		{Statsd, "{a: }", "c:1:5: want a value"},
+		{Statsd, "{a: b c}", `c:1:5: "b c" is an expression`},
+		{Statsd, "{a: 1e5+1}", `c:1:5: "1e5+1" is an expression`},
+		{Statsd, "{a: 0x1-2}", `c:1:5: "0x1-2" is an expression`},
+		{Statsd, `{a: "\xZZ"}`, "an escape without a hexadecimal number"},
+		{Statsd, "{server: './servers/tcp', socket: '/run/s', socket_mod: '0888'}", "an octal mode, such as 0755"},
+		{Statsd, "{server: './servers/tcp', socket: '/run/s', socket_mod: '1755'}", "an octal mode, such as 0755"},
+		{Statsd, "{nodes: [{host: '" + strings.Repeat("h", maxHostBytes+1) + "', port: 1}]}", "is not a host name or IP address"},
+		{Statsd, "{nodes: [{host: 'ä', port: 1}]}", "is not a host name or IP address"},
+		{Statsd, "{nodes: [{host: 'a/b', port: 1}]}", "is not a host name or IP address"},
+		{Telegraf, "[[inputs.statsd]]\nservice_address = ':0'\n", "an IP address and a port to listen on"},
+		{Telegraf, "[[inputs.statsd]]\nservice_address = 'x'\n", "is not host:port"},
+		{Telegraf, "a.b = 1\na.b.c = 2\n[[inputs.statsd]]\n", "b is not a table"},
+		{Telegraf, "[a.b]\nc = 1\n[a]\nb.d = 2\n", "b has a header of its own"},
+		{Telegraf, "a = []\n[[a]]\n", "a is defined twice"},
+		{Telegraf, "[[a]]\n[a]\n", "a is defined twice"},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = [[]]\n", "c:2:1: inputs.statsd[0].protocol: a list is not text"},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = {}\n", "c:2:12: inputs.statsd[0].protocol: a mapping is not text"},
+		{Gostatsd, "metrics-addr = ''\nconn-per-reader = 'often'\nmax-readers = 1\n", `"often" is not true or false`},
+	} {
+		file := "c"
+		if tt.from == Gostatsd {
+			file = "c.toml"
+		}
+		if r, err := Convert(tt.from, file, []byte(tt.text)); err == nil {
+			t.Errorf("%s: no error, but\n%s", tt.text, r.YAML)
+		} else if !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)
+		}
+	}
+}
