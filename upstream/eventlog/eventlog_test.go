@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,5 +125,50 @@ func TestNothingToWriteTo(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Errorf("close of none: %v", err)
+	}
+}
+
+// TestReopenFails reopens a file whose directory is gone, and one that is there. The
+// error is returned, and both take lines.
+func TestReopenFails(t *testing.T) {
+	dir := t.TempDir()
+	gone, kept := filepath.Join(dir, "gone", "log"), filepath.Join(dir, "log")
+	if err := os.Mkdir(filepath.Dir(gone), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := New()
+	a, b := open(t, l, gone), open(t, l, kept)
+	if err := os.Rename(filepath.Dir(gone), filepath.Join(dir, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reopen(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("reopen: %v", err)
+	}
+	a.Write([]byte("a\n"))
+	b.Write([]byte("b\n"))
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+	if x, y := content(t, filepath.Join(dir, "moved", "log")), content(t, kept); x != "a\n" || y != "b\n" {
+		t.Errorf("the files have %q and %q", x, y)
+	}
+	if err := l.Reopen(); err != nil {
+		t.Errorf("without files: %v", err)
+	}
+}
+
+// TestCloseReportsWhatWasNotWritten: the last user learns that lines are missing.
+func TestCloseReportsWhatWasNotWritten(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	l := New()
+	a, b := open(t, l, "/dev/full"), open(t, l, "/dev/full")
+	a.Write([]byte("a\n"))
+	if err := a.Close(); err != nil {
+		t.Errorf("not the last user: %v", err)
+	}
+	if err := b.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("the last user: %v", err)
 	}
 }
