@@ -154,3 +154,49 @@ func TestCanaryChanges(t *testing.T) {
 		t.Error("a host is a canary by default")
 	}
 }
+
+// TestLocalitiesAreInOrder: the local one is first if there are hosts in it, the others
+// follow by name, whatever the order of the hosts.
+func TestLocalitiesAreInOrder(t *testing.T) {
+	for _, tt := range []struct {
+		local string
+		know  bool
+		want  string
+	}{
+		{"c", true, "cabd"}, {"d", true, "dabc"}, {"a", true, "abcd"}, {"z", true, "abcd"}, {"c", false, "abcd"},
+	} {
+		for _, order := range []string{"abcd", "dcba", "bdac", "cadb"} {
+			var hosts []*Host
+			for i, z := range order {
+				hosts = append(hosts, testHost(i, at(string(z))))
+			}
+			s := NewSet(0, hosts, SetOptions{Local: config.Locality{Zone: tt.local}, KnowLocal: tt.know})
+			got := ""
+			for _, l := range s.Localities {
+				got += l.Locality.Zone
+			}
+			if got != tt.want || s.HasLocal != (tt.know && tt.local != "z") {
+				t.Errorf("hosts in %s, local %s (known: %t): %s, want %s; has a local one: %t", order, tt.local, tt.know, got, tt.want, s.HasLocal)
+			}
+		}
+	}
+}
+
+// codeMonitor counts what is reported.
+type codeMonitor struct{ codes, results int }
+
+func (m *codeMonitor) PutCode(int)           { m.codes++ }
+func (m *codeMonitor) PutResult(Result, int) { m.results++ }
+
+// TestMonitorIsRemoved: after SetMonitor(nil) reports go nowhere.
+func TestMonitorIsRemoved(t *testing.T) {
+	h, m := testHost(1), &codeMonitor{}
+	h.ReportCode(200)
+	h.SetMonitor(m)
+	h.ReportCode(200)
+	h.SetMonitor(nil)
+	h.ReportCode(200)
+	if m.codes != 1 {
+		t.Errorf("%d reports, want 1", m.codes)
+	}
+}
