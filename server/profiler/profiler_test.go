@@ -2,9 +2,11 @@ package profiler
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"testing"
@@ -224,5 +226,76 @@ func TestEndsByItself(t *testing.T) {
 	late() // not even on a profile started since
 	if ok, err := p.Stop(); !ok || err != nil {
 		t.Errorf("it was ended by the timer of another one: %v, %v", ok, err)
+	}
+}
+
+// TestPath: both profilers name their file.
+func TestPath(t *testing.T) {
+	if cpu, heap := New("/a/b"); cpu.Path() != "/a/b" || heap.Path() != "/a/b" {
+		t.Errorf("%s, %s", cpu.Path(), heap.Path())
+	}
+}
+
+// TestProcessIsProfiledAlready: a CPU profile that something else has started is an
+// error, and leaves the file to the heap profiler.
+func TestProcessIsProfiledAlready(t *testing.T) {
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		t.Skip(err)
+	}
+	cpu, heap := New(filepath.Join(t.TempDir(), "p.prof"))
+	ok, err := cpu.Start()
+	pprof.StopCPUProfile()
+	if ok || err == nil || errors.Is(err, ErrBusy) {
+		t.Errorf("CPU: %t, %v", ok, err)
+	}
+	if ok, err := heap.Start(); !ok || err != nil {
+		t.Errorf("heap: %t, %v", ok, err)
+	}
+	if ok, err := heap.Stop(); !ok || err != nil {
+		t.Errorf("heap: %t, %v", ok, err)
+	}
+}
+
+// TestStoppedProfilerStops: when Stop has returned, the process can be profiled again.
+func TestStoppedProfilerStops(t *testing.T) {
+	cpu, _ := New(filepath.Join(t.TempDir(), "p.prof"))
+	if ok, err := cpu.Start(); !ok || err != nil {
+		t.Fatalf("%t, %v", ok, err)
+	}
+	if ok, err := cpu.Stop(); !ok || err != nil {
+		t.Fatalf("%t, %v", ok, err)
+	}
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	pprof.StopCPUProfile()
+}
+
+// TestOldTimerEndsNoNewProfile: the time limit of a profile that was stopped does not
+// end the next one.
+func TestOldTimerEndsNoNewProfile(t *testing.T) {
+	cpu, _ := New(filepath.Join(t.TempDir(), "p.prof"))
+	var ends []func()
+	cpu.after = func(_ time.Duration, f func()) *time.Timer {
+		ends = append(ends, f)
+		return time.NewTimer(time.Hour)
+	}
+	for range 2 {
+		if ok, err := cpu.Start(); !ok || err != nil {
+			t.Fatalf("%t, %v", ok, err)
+		}
+		if len(ends) == 1 {
+			if ok, err := cpu.Stop(); !ok || err != nil {
+				t.Fatalf("%t, %v", ok, err)
+			}
+		}
+	}
+	ends[0]()
+	if ok, err := cpu.Start(); ok || err != nil {
+		t.Errorf("the second profile has ended: %t, %v", ok, err)
+	}
+	ends[1]()
+	if ok, err := cpu.Stop(); ok || err != nil {
+		t.Errorf("the second profile goes on: %t, %v", ok, err)
 	}
 }
