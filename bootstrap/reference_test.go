@@ -374,7 +374,7 @@ func standard(t *testing.T, k key, row row) string {
 		}
 		return "`" + row.standard + "`"
 	case row.standard != "":
-		return strings.Trim(row.standard, "()")
+		return row.standard[1 : len(row.standard)-1]
 	case choice:
 		for value := range strings.SplitSeq(values, ", ") {
 			if equal(value) {
@@ -458,7 +458,7 @@ func TestReference(t *testing.T) {
 				t.Errorf("%s has no meaning, or one without a period", path)
 			}
 			meanings[path] = r.meaning
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, k.text(all), standard(t, k, r), r.meaning)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, k.text(all), standard(t, k, r), strings.ReplaceAll(r.meaning, "|", `\|`))
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
