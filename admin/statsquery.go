@@ -132,7 +132,7 @@ func (s *Server) statsParams(formats bool) []Param {
 		params = append(params, pastParams()...)
 	}
 	return append(params,
-		choice("hidden", "what becomes of hidden stats", "include", "only", "exclude"),
+		choice("hidden", "how to treat hidden stats", "include", "only", "exclude"),
 		Param{Name: "text_readouts", Help: "with format=" + s.metricsFormat() + ": show text readouts", Kind: ParamFlag})
 }
 

@@ -35,7 +35,7 @@ func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {
 		})},
 	})
 	if n.Kind == yaml.MappingNode && seen["tokens_file"] == nil && len(tokens)+len(a.ClientCertificates)+len(a.UnixPeers) == 0 {
-		d.errorf(n, path, "no client could do anything: set tokens_file, tokens, client_certificates or unix_peers")
+		d.errorf(n, path, "no way to authenticate is configured: set tokens_file, tokens, client_certificates or unix_peers")
 	}
 	a.Tokens = admin.NewTokens(tokens...)
 }

@@ -66,7 +66,7 @@ func TestAdminSecurityErrors(t *testing.T) {
 	const port = "address: {socket_address: {address: 127.0.0.1, port_value: 0}}"
 	const files = "certificate_chain: a, private_key: b"
 	for text, want := range map[string]string{
-		port + ", auth: {}": "admin.auth: no client could do anything: set tokens_file",
+		port + ", auth: {}": "admin.auth: no way to authenticate is configured: set tokens_file",
 		port + ", auth: {tokens: [{name: a, role: root, sha256: " + digest + "}]}":        "is not one of metrics, read, operate, admin",
 		port + ", auth: {tokens: [{name: a, role: read}]}":                                "sha256: required field is not set",
 		port + ", auth: {tokens: [{name: '', role: read, sha256: " + digest + "}]}":       "admin.auth.tokens[0].name: ",

@@ -42,7 +42,7 @@ func (p *program) convertCommand() *command {
 				_, err = p.stdout.Write(r.YAML)
 			}
 			if err != nil {
-				return p.failCommand(usageError{err}) // 1 says that something has no equal
+				return p.failCommand(usageError{err}) // 1 says that something has no equivalent
 			}
 			for _, n := range r.Notes {
 				fmt.Fprintln(p.stderr, escaped(n.String()))

@@ -53,7 +53,7 @@ func TestConvertIsValid(t *testing.T) {
 		}
 	}
 	status, stdout, stderr := invoke(strings.NewReader("{port: 1, x: 2}"), "convert", "--from=statsd", "-")
-	if status != 1 || !strings.Contains(stdout, ":1") || !strings.HasPrefix(stderr, "stdin:1:11: x: has no equal\n") {
+	if status != 1 || !strings.Contains(stdout, ":1") || !strings.HasPrefix(stderr, "stdin:1:11: x: has no equivalent\n") {
 		t.Errorf("status %d, %q, %q", status, stdout, stderr)
 	}
 }

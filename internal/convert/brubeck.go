@@ -5,15 +5,15 @@ import "time"
 // brubeckHints are settings of brubeck without an equal of which there is more to say.
 var brubeckHints = map[string]string{
 	"capacity":    "not needed: tables grow; statsd.limits.series bounds the number of series",
-	"dumpfile":    "has no equal: /stats lists all metrics",
-	"server_name": "has no equal: node.id names the server",
+	"dumpfile":    "has no equivalent: /stats lists all metrics",
+	"server_name": "has no equivalent: node.id names the server",
 }
 
 // brubeck converts the configuration of brubeck.
 func (c *conversion) brubeck(o *object) {
 	admin := c.adminSection("")
 	o.take("sharding") // what several backends mean; a note about them says so
-	o.take("http").note(admin, "has no equal: the administration interface has /live, /stats and /ingest")
+	o.take("http").note(admin, "has no equivalent: the administration interface has /live, /stats and /ingest")
 	backends, samplers := o.take("backends"), o.take("samplers")
 	flush := time.Duration(0)
 	type carbon struct {
@@ -25,7 +25,7 @@ func (c *conversion) brubeck(o *object) {
 	for _, v := range backends.list() {
 		b := v.object()
 		if kind := b.take("type"); b != nil && kind.text("") != "carbon" {
-			kind.note(c.out, "the backend has no equal; otlp and remote_write reach many services")
+			kind.note(c.out, "the backend has no equivalent; otlp and remote_write reach many services")
 			b.skip()
 			continue
 		}
@@ -59,7 +59,7 @@ func (c *conversion) brubeck(o *object) {
 		}
 	}
 	if len(all) > 1 {
-		backends.note(c.out, "has no equal: each sink gets all metrics; a relay with mode hash spreads them")
+		backends.note(c.out, "has no equivalent: each sink gets all metrics; a relay with mode hash spreads them")
 	}
 	o.rest(brubeckHints, c.out)
 }
@@ -78,7 +78,7 @@ func (c *conversion) brubeckSampler(o *object) {
 	statsd := c.out.child("statsd")
 	kind := o.take("type")
 	if kind.text("") != "statsd" {
-		kind.note(statsd, "the sampler has no equal; a listener with tls and client_ca knows its senders")
+		kind.note(statsd, "the sampler has no equivalent; a listener with tls and client_ca knows its senders")
 		o.skip()
 		return
 	}

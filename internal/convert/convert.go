@@ -34,7 +34,7 @@ const MaxBytes = 1 << 20
 // maxErrors limits the errors of a file.
 const maxErrors = 100
 
-// Note names a setting that has no equal.
+// Note names a setting that has no equivalent.
 type Note struct {
 	Position conftree.Position
 	Field    string // path of the setting, such as graphite.globalSuffix

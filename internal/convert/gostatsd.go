@@ -10,30 +10,30 @@ import (
 
 const (
 	notNeeded    = "not needed: lines are applied by the reader that received them, without queues"
-	noCloud      = "has no equal: senders or a control plane know where they run"
-	noForwarding = "has no equal: clients or a relay send lines"
+	noCloud      = "has no equivalent: senders or a control plane know where they run"
+	noForwarding = "has no equivalent: clients or a relay send lines"
 )
 
 // gostatsdHints are settings of gostatsd without an equal of which there is more to say.
 var gostatsdHints = map[string]string{
-	"bad-lines-per-minute":  "has no equal: /ingest shows the last rejected lines, by reason",
+	"bad-lines-per-minute":  "has no equivalent: /ingest shows the last rejected lines, by reason",
 	"cloud-provider":        noCloud,
 	"estimated-tags":        notNeeded,
-	"flush-aligned":         "has no equal: flushes are not aligned to the clock",
-	"flush-offset":          "has no equal: flushes are not aligned to the clock",
-	"heartbeat-enabled":     "has no equal: server.uptime grows",
-	"hostname":              "has no equal: node.id names the server",
+	"flush-aligned":         "has no equivalent: flushes are not aligned to the clock",
+	"flush-offset":          "has no equivalent: flushes are not aligned to the clock",
+	"heartbeat-enabled":     "has no equivalent: server.uptime grows",
+	"hostname":              "has no equivalent: node.id names the server",
 	"http-transport":        noForwarding,
-	"internal-namespace":    "has no equal: the server's own metrics keep their names, such as ingest.lines",
-	"internal-tags":         "has no equal: --stats-tag adds tags to all stats",
-	"log-raw-metric":        "has no equal: /tap shows received lines",
+	"internal-namespace":    "has no equivalent: the server's own metrics keep their names, such as ingest.lines",
+	"internal-tags":         "has no equivalent: --stats-tag adds tags to all stats",
+	"log-raw-metric":        "has no equivalent: /tap shows received lines",
 	"max-concurrent-events": notNeeded,
 	"max-parsers":           notNeeded,
 	"max-queue-size":        notNeeded,
 	"max-workers":           notNeeded,
 	"receive-batch-size":    notNeeded,
-	"statser-type":          "has no equal: the server's own metrics are always kept",
-	"verbose":               "has no equal: --log-level debug logs more",
+	"statser-type":          "has no equivalent: the server's own metrics are always kept",
+	"verbose":               "has no equivalent: --log-level debug logs more",
 }
 
 // gostatsd converts the configuration of gostatsd. Its keys have no case.
@@ -56,7 +56,7 @@ func (c *conversion) gostatsd(o *object) {
 		c.ttl(kind.ours, d)
 	}
 	if v := o.take("ignore-host"); v != nil && !v.boolean(false) {
-		v.note(statsd, "has no equal: no tag says who sent a line")
+		v.note(statsd, "has no equivalent: no tag says who sent a line")
 	}
 	c.gostatsdFilters(o, statsd)
 	if v := o.take("server-mode"); v.text("standalone") != "standalone" {
@@ -124,10 +124,10 @@ func (c *conversion) gostatsdServers(o *object) {
 	for _, name := range names.words() {
 		server := group.take(strings.ToLower(name)).object()
 		if v := server.take("enable-ingestion"); v.boolean(false) {
-			v.note(c.out, "has no equal: forwarders cannot send here, but gostatsd with the backend statsdaemon can")
+			v.note(c.out, "has no equivalent: forwarders cannot send here, but gostatsd with the backend statsdaemon can")
 		}
 	}
-	names.note(c.out, "has no equal: the administration interface has health checks and profiles")
+	names.note(c.out, "has no equivalent: the administration interface has health checks and profiles")
 	for _, key := range group.names() {
 		group.items[key].taken = true
 	}
@@ -181,9 +181,9 @@ func (c *conversion) gostatsdBackends(o *object) {
 		case "null":
 		default:
 			if v := o.items[strings.ToLower(name)]; v != nil {
-				v.note(c.out, "the backend has no equal; otlp and remote_write reach many services")
+				v.note(c.out, "the backend has no equivalent; otlp and remote_write reach many services")
 			} else {
-				backends.note(c.out, "the backend %s has no equal; otlp and remote_write reach many services", oneWord(name))
+				backends.note(c.out, "the backend %s has no equivalent; otlp and remote_write reach many services", oneWord(name))
 			}
 			continue
 		}
@@ -229,7 +229,7 @@ func (c *conversion) gostatsdGraphite(group *object, percent *value, tagged func
 	}
 	for _, p := range []struct{ name, fixed string }{{"global_prefix", "stats"}, {"prefix_counter", "counters"}, {"prefix_timer", "timers"}, {"prefix_gauge", "gauges"}, {"prefix_sets", "sets"}, {"global_suffix", ""}} {
 		if v := group.take(p.name); v != nil && v.name() != p.fixed {
-			v.note(own, "has no equal: the layout has fixed names")
+			v.note(own, "has no equivalent: the layout has fixed names")
 		}
 	}
 	group.take("write_timeout").timeout(own, time.Nanosecond)
@@ -255,7 +255,7 @@ func (c *conversion) gostatsdStatsdaemon(group *object, tagged func(*section)) {
 		tagged(sink)
 	}
 	for _, name := range []string{"dial_timeout", "write_timeout"} {
-		group.take(name).note(own, "has no equal: an attempt has a fixed limit")
+		group.take(name).note(own, "has no equivalent: an attempt has a fixed limit")
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 		own.set("compression", "gzip")
 	}
 	tagged(sink)
-	group.take("logs_endpoint").note(own, "has no equal: events are not sent")
+	group.take("logs_endpoint").note(own, "has no equivalent: events are not sent")
 }
 
 // filterRegex is the prefix of a regular expression in a filter.
@@ -304,7 +304,7 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 	matched, drop := f.take("match-metrics"), f.take("drop-metric").boolean(false)
 	for _, name := range []string{"exclude-metrics", "match-tags"} {
 		if x := f.take(name); x != nil && len(x.words()) > 0 {
-			v.note(statsd, "a filter with %s has no equal", name)
+			v.note(statsd, "a filter with %s has no equivalent", name)
 			for _, key := range f.keys {
 				f.items[key].taken = true
 			}
@@ -318,7 +318,7 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 			m := newSection()
 			switch expression, isRegex := strings.CutPrefix(pattern, filterRegex); {
 			case strings.HasPrefix(pattern, "!"):
-				e.note(filters, "an inverted match has no equal: the filter is left out")
+				e.note(filters, "an inverted match has no equivalent: the filter is left out")
 				return
 			case isRegex:
 				// There a match anywhere counts, here it is of the whole name.

@@ -79,14 +79,14 @@ func (o *object) rest(hints map[string]string, at *section) {
 		v.taken = true
 		hint, ok := hints[key]
 		if !ok {
-			hint = noEqual
+			hint = noEquivalent
 		}
 		v.note(at, "%s", hint)
 	}
 }
 
-// noEqual is the note about a setting of which there is no more to say.
-const noEqual = "has no equal"
+// noEquivalent is the note about a setting of which there is no more to say.
+const noEquivalent = "has no equivalent"
 
 // note adds a note about v.
 func (v *value) note(at *section, format string, args ...any) {

@@ -11,18 +11,18 @@ import (
 var statsdHints = map[string]string{
 	"automaticConfigReload":  "not needed: mapping rules are reloaded on SIGHUP, other settings by a hot restart",
 	"calculatedTimerMetrics": "all fields of timers are sent",
-	"debug":                  "has no equal: --log-level debug logs more",
-	"debugInterval":          "has no equal: --log-level debug logs more",
-	"dumpMessages":           "has no equal: /tap shows received lines",
+	"debug":                  "has no equivalent: --log-level debug logs more",
+	"debugInterval":          "has no equivalent: --log-level debug logs more",
+	"dumpMessages":           "has no equivalent: /tap shows received lines",
 	"flush_counts":           "the lines of counts are always sent",
-	"healthStatus":           "has no equal: POST /healthcheck/fail makes health checks fail",
-	"histogram":              "has no equal: stats_config.histogram_bucket_settings sets the buckets of scrapes, and mapping rules those of single timers",
-	"keyFlush":               "has no equal: /ingest?top=samples shows the busiest names",
-	"log":                    "has no equal: see the flags --log-path and --log-format",
-	"mgmt_address":           "has no equal: the administration interface replaces the management port",
-	"mgmt_port":              "has no equal: the administration interface replaces the management port",
-	"prefixStats":            "has no equal: the server's own metrics keep their names, such as ingest.lines",
-	"title":                  noEqual,
+	"healthStatus":           "has no equivalent: POST /healthcheck/fail makes health checks fail",
+	"histogram":              "has no equivalent: stats_config.histogram_bucket_settings sets the buckets of scrapes, and mapping rules those of single timers",
+	"keyFlush":               "has no equivalent: /ingest?top=samples shows the busiest names",
+	"log":                    "has no equivalent: see the flags --log-path and --log-format",
+	"mgmt_address":           "has no equivalent: the administration interface replaces the management port",
+	"mgmt_port":              "has no equivalent: the administration interface replaces the management port",
+	"prefixStats":            "has no equivalent: the server's own metrics keep their names, such as ingest.lines",
+	"title":                  noEquivalent,
 }
 
 // statsd converts the configuration of StatsD for Node.js, or of its proxy.
@@ -64,7 +64,7 @@ func (c *conversion) statsd(o *object) {
 			repeats = true
 			c.statsdRepeater(o)
 		default:
-			o.items["backends"].note(c.out, "the backend %s has no equal; other sinks may do, such as otlp, remote_write and statsd", oneWord(b))
+			o.items["backends"].note(c.out, "the backend %s has no equivalent; other sinks may do, such as otlp, remote_write and statsd", oneWord(b))
 		}
 	}
 	if !repeats {
@@ -73,7 +73,7 @@ func (c *conversion) statsd(o *object) {
 		}
 	}
 	if v := o.take("keyNameSanitize"); !v.boolean(true) {
-		v.note(c.out, "has no equal: each sink replaces what its receiver does not accept")
+		v.note(c.out, "has no equivalent: each sink replaces what its receiver does not accept")
 	}
 	o.rest(statsdHints, c.out)
 }
@@ -167,7 +167,7 @@ func (c *conversion) statsdGraphite(o *object) {
 	}
 	for _, p := range []struct{ name, fixed string }{{"globalPrefix", "stats"}, {"prefixCounter", "counters"}, {"prefixTimer", "timers"}, {"prefixGauge", "gauges"}, {"prefixSet", "sets"}, {"globalSuffix", ""}} {
 		if v := group.take(p.name); v != nil && strings.Trim(v.text(p.fixed), ".") != p.fixed && layout == "modern" {
-			v.note(sink, "has no equal: the layout has fixed names")
+			v.note(sink, "has no equivalent: the layout has fixed names")
 		}
 	}
 	group.rest(nil, sink)

@@ -16,16 +16,16 @@ import (
 var statsdInputHints = map[string]string{
 	"allowed_pending_messages":       notNeeded,
 	"number_workers_threads":         notNeeded,
-	"convert_names":                  "has no equal: names stay as received, and each sink replaces what its receiver does not accept",
-	"enable_aggregation_temporality": "has no equal: a sink has temporality",
-	"metric_separator":               "has no equal: names stay as received",
+	"convert_names":                  "has no equivalent: names stay as received, and each sink replaces what its receiver does not accept",
+	"enable_aggregation_temporality": "has no equivalent: a sink has temporality",
+	"metric_separator":               "has no equivalent: names stay as received",
 	"percentile_limit":               "not needed: histograms count all values, in bins",
-	"sanitize_name_method":           "has no equal: names stay as received, and each sink replaces what its receiver does not accept",
-	"tcp_keep_alive":                 "has no equal: idle_timeout closes idle connections",
-	"tcp_keep_alive_period":          "has no equal: idle_timeout closes idle connections",
-	"float_counters":                 "has no equal: counters are whole numbers that carry fractions",
+	"sanitize_name_method":           "has no equivalent: names stay as received, and each sink replaces what its receiver does not accept",
+	"tcp_keep_alive":                 "has no equivalent: idle_timeout closes idle connections",
+	"tcp_keep_alive_period":          "has no equivalent: idle_timeout closes idle connections",
+	"float_counters":                 "has no equivalent: counters are whole numbers that carry fractions",
 	"float_timings":                  "not needed: values keep six decimals",
-	"float_sets":                     noEqual,
+	"float_sets":                     noEquivalent,
 }
 
 // telegraf converts the StatsD part of a configuration of Telegraf.
@@ -64,12 +64,12 @@ func (c *conversion) telegraf(o *object) {
 		x.rest(nil, admin)
 	}
 	agent.rest(map[string]string{
-		"flush_interval":      "has no equal: a sink has interval, a multiple of stats_flush_interval",
+		"flush_interval":      "has no equivalent: a sink has interval, a multiple of stats_flush_interval",
 		"metric_batch_size":   notNeeded,
-		"metric_buffer_limit": "has no equal: a sink has queue.max_bytes",
-		"debug":               "has no equal: --log-level debug logs more",
-		"quiet":               "has no equal: --log-level error logs less",
-		"logfile":             "has no equal: see the flag --log-path",
+		"metric_buffer_limit": "has no equivalent: a sink has queue.max_bytes",
+		"debug":               "has no equivalent: --log-level debug logs more",
+		"quiet":               "has no equivalent: --log-level error logs less",
+		"logfile":             "has no equivalent: see the flag --log-path",
 	}, c.out)
 	inputs.rest(nil, c.out)
 }
@@ -184,7 +184,7 @@ func (t *telegraf) expiry(o *object, statsd *section, first bool) {
 	age := o.take("max_ttl")
 	for _, name := range []string{"delete_counters", "delete_timings", "delete_sets"} {
 		if v := o.take(name); v != nil && !v.boolean(true) {
-			v.note(statsd, "has no equal: scrapes, remote_write and otlp have totals, other sinks the values of an interval")
+			v.note(statsd, "has no equivalent: scrapes, remote_write and otlp have totals, other sinks the values of an interval")
 		}
 	}
 	reset := o.take("delete_gauges").boolean(true)
@@ -206,10 +206,10 @@ func (t *telegraf) templates(v *value, statsd *section) {
 	for _, e := range v.list() {
 		draft, ok := templateRule(e.text(""))
 		if !ok {
-			e.note(statsd, "has no equal: write a mapping rule, see statsd.mapping")
+			e.note(statsd, "has no equivalent: write a mapping rule, see statsd.mapping")
 			continue
 		}
-		e.note(statsd, "has no equal, but a mapping rule may do: %s", draft)
+		e.note(statsd, "has no equivalent, but a mapping rule may do: %s", draft)
 	}
 }
 
@@ -275,12 +275,12 @@ func (t *telegraf) scrape(outputs *object) (address string, all []*object) {
 			host, port, _ = listen.listenAddress(listen.text(""))
 		}
 		if address != "" {
-			v.note(t.out, "has no equal: there is one administration interface")
+			v.note(t.out, "has no equivalent: there is one administration interface")
 		} else {
 			address = joined(host, port)
 		}
 		if p := where.text("/metrics"); p != "/metrics" && p != "" {
-			where.note(t.out, "has no equal: metrics are at /metrics")
+			where.note(t.out, "has no equivalent: metrics are at /metrics")
 		}
 		o.take("metric_version")
 		all = append(all, o)
@@ -307,7 +307,7 @@ func (t *telegraf) output(kind string, v *value) {
 	case "discard":
 		return
 	default:
-		v.note(t.out, "the output has no equal; otlp and remote_write reach many services")
+		v.note(t.out, "the output has no equivalent; otlp and remote_write reach many services")
 		return
 	}
 	if own != nil {
@@ -406,7 +406,7 @@ func (t *telegraf) files(o *object, own *section) {
 func (t *telegraf) remoteWrite(v *value, o *object) *section {
 	format := o.take("data_format")
 	if f := format.text("influx"); f != "prometheusremotewrite" {
-		v.note(t.out, "has no equal for the format %s; otlp and remote_write reach many services", oneWord(f))
+		v.note(t.out, "has no equivalent for the format %s; otlp and remote_write reach many services", oneWord(f))
 		return nil
 	}
 	where := o.take("url")
