@@ -71,7 +71,7 @@ func (e *Extractor) Product() string { return e.product }
 // few packed words.
 type program struct {
 	guards []guard
-	rules  []rule // as many as guards
+	rules  []*rule // as many as guards
 }
 
 // New returns an extractor for c. Errors name the tag.
@@ -195,11 +195,15 @@ func markShared(rules []rule) {
 // compile sorts rules into one program per first token.
 func compile(rules []rule) *Extractor {
 	e := &Extractor{programs: map[string]*program{}, other: programFor(rules, "")}
+	add := func(token string) {
+		if e.programs[token] == nil && token != "" {
+			e.programs[token] = programFor(rules, token)
+		}
+	}
 	for _, r := range rules {
-		for _, token := range append([]string{r.first}, r.firsts...) {
-			if token != "" {
-				e.programs[token] = programFor(rules, token)
-			}
+		add(r.first)
+		for _, token := range r.firsts {
+			add(token)
 		}
 	}
 	return e
@@ -208,9 +212,9 @@ func compile(rules []rule) *Extractor {
 // programFor returns the rules worth trying for names whose first token is token,
 // or any that no rule is tied to, if token is empty.
 func programFor(rules []rule, token string) *program {
-	var loose, tied []rule
-	for _, r := range rules {
-		switch {
+	var loose, tied []*rule
+	for i := range rules {
+		switch r := &rules[i]; {
 		case r.first != "":
 			if r.first == token {
 				tied = append(tied, r)
@@ -220,8 +224,8 @@ func programFor(rules []rule, token string) *program {
 		}
 	}
 	p := &program{rules: append(loose, tied...)}
-	for i := range p.rules {
-		p.guards = append(p.guards, p.rules[i].guard())
+	for _, r := range p.rules {
+		p.guards = append(p.guards, r.guard())
 	}
 	return p
 }
@@ -252,8 +256,8 @@ func (e *Extractor) Extract(name string, dst []Tag) (extracted string, tags []Ta
 
 // Fixed returns the tags that every name gets, in their order.
 func (e *Extractor) Fixed() (tags []Tag) {
-	for i := range e.other.rules {
-		if r := &e.other.rules[i]; r.kind == fixed && !hasTag(tags, r.tag) {
+	for _, r := range e.other.rules {
+		if r.kind == fixed && !hasTag(tags, r.tag) {
 			tags = append(tags, Tag{r.tag, r.value})
 		}
 	}
@@ -293,7 +297,7 @@ func (e *Extractor) run(name string, dst []Tag, cuts []span, steps *[]Step) ([]s
 		if !g.pass(n) {
 			continue
 		}
-		r := &p.rules[i]
+		r := p.rules[i]
 		if r.shared && hasTag(dst[first:], r.tag) {
 			continue
 		}
