@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/netip"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
@@ -290,13 +290,13 @@ func limitUpTo(to *int, most int64) setter {
 }
 
 // messageDuration matches the JSON form of a duration: decimal seconds.
-var messageDuration = regexp.MustCompile(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`)
+var messageDuration = lazyregexp.New(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`)
 
 // duration decodes the JSON form of a duration message (0.25s) in
 // [lowest, highest].
 func duration(to *time.Duration, lowest, highest time.Duration) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode && messageDuration.MatchString(n.Value) {
+		if n.Kind == yaml.ScalarNode && messageDuration().MatchString(n.Value) {
 			if v, err := time.ParseDuration(n.Value); err == nil && v >= lowest && v <= highest {
 				*to = v
 				return

@@ -329,7 +329,7 @@ func (k key) body(s map[string]any, all map[string]key, meanings map[string]stri
 	case strings.HasPrefix(k.kind, "a size"), strings.HasPrefix(k.kind, "a file mode"), k.noLimit:
 		s["type"] = []string{"integer", "string", "null"}
 	case strings.HasPrefix(k.kind, "a duration in seconds"):
-		s["type"], s["pattern"] = []string{"string", "null"}, messageDuration.String()
+		s["type"], s["pattern"] = []string{"string", "null"}, messageDuration().String()
 	case k.kind != "any value":
 		s["type"] = []string{"string", "null"}
 	}

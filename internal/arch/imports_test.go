@@ -110,6 +110,7 @@ func importTable() []importRow {
 		{"internal/invariants", nil},
 		{"internal/jsonschema", nil},
 		{"internal/jsontext", nil},
+		{"internal/lazyregexp", nil},
 		{"internal/logfile", nil},
 		{"internal/markup", nil},
 		{"internal/nofollow", nil},
@@ -132,7 +133,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.

@@ -97,6 +97,7 @@ func TestRulesFindWhatTheyShould(t *testing.T) {
 		{"state", "store", head + `var c = make(chan int)`, "c"},
 		{"state", "store", head + `import "errors"; var ErrClosed = errors.New("x: closed")`, ""},
 		{"state", "store", head + `import "regexp"; var re = regexp.MustCompile("a")`, ""},
+		{"state", "store", head + `import "x/lazyregexp"; var re = lazyregexp.New("a")`, ""},
 		{"state", "store", head + `type T int; var _ interface{} = (*T)(nil)`, ""},
 		{"state", "store", head + `var names = [...]string{"a", "b"}; var half = 1.0 / 2; var raw = []byte("x")`, ""},
 		{"state", "store", head + `var table = func() [256]bool { var t [256]bool; t[1] = true; return t }()`, ""},

@@ -56,7 +56,7 @@ func embedded(decl *ast.GenDecl, spec *ast.ValueSpec) bool {
 // pureCalls lists constructors of immutable values.
 func pureCalls() []string {
 	return []string{
-		"errors.New", "fmt.Errorf", "regexp.MustCompile", "strings.NewReplacer",
+		"errors.New", "fmt.Errorf", "regexp.MustCompile", "lazyregexp.New", "strings.NewReplacer",
 		"netip.MustParseAddr", "netip.MustParsePrefix", "netip.IPv6Unspecified", "math.Inf", "math.NaN", "crc32.MakeTable",
 		"reflect.TypeFor", "time.Duration", "unsafe.Sizeof", "len", "cap", "min", "max",
 	}

@@ -2,11 +2,11 @@ package convert
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
@@ -136,14 +136,14 @@ func scalar(v any) string {
 }
 
 var (
-	plain   = regexp.MustCompile(`^(?:/?[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h)(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))*|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$`)
-	notText = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null|nan|inf)$`)
+	plain   = lazyregexp.New(`^(?:/?[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h)(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))*|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$`)
+	notText = lazyregexp.New(`^(?i:y|n|yes|no|on|off|true|false|null|nan|inf)$`)
 )
 
 // quoted returns a text of YAML, in quotes unless it cannot be taken for anything else.
 // The escapes of Go are escapes of YAML.
 func quoted(s string) string {
-	if plain.MatchString(s) && !notText.MatchString(s) {
+	if plain().MatchString(s) && !notText().MatchString(s) {
 		return s
 	}
 	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))

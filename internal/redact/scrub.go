@@ -3,16 +3,17 @@ package redact
 import (
 	"bytes"
 	"io"
-	"regexp"
+
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 )
 
 var (
 	// assignment matches a name that ends like the name of a secret, and its value.
-	assignment = regexp.MustCompile(`(?i)((?:password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential)s?["']?\s*[:=]\s*)` +
+	assignment = lazyregexp.New(`(?i)((?:password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential)s?["']?\s*[:=]\s*)` +
 		`("(?:[^"\\]|\\.)*"|'[^']*'|(?:(?:bearer|basic)\s+)?[^\s,;&|"'{\[\]}]+)`)
-	userInfo = regexp.MustCompile(`://[^/\s:@"]*:[^/\s@"]+@`)
-	keyBlock = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
-	harmless = regexp.MustCompile(`^["']?(?:-?[0-9.]*|true|false|null|none)["']?$`)
+	userInfo = lazyregexp.New(`://[^/\s:@"]*:[^/\s@"]+@`)
+	keyBlock = lazyregexp.New(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	harmless = lazyregexp.New(`^["']?(?:-?[0-9.]*|true|false|null|none)["']?$`)
 
 	beginKey, endKey = []byte("-----BEGIN "), []byte("-----END ")
 	privateWords     = []byte("PRIVATE KEY-----")
@@ -68,19 +69,19 @@ func (s *Scrubber) flush() error {
 	if bytes.Contains(line, privateWords) {
 		s.inKey = bytes.LastIndex(line, beginKey) > bytes.LastIndex(line, endKey)
 		body, ended := bytes.CutSuffix(line, []byte("\n"))
-		line = keyBlock.ReplaceAllLiteral(body, []byte(Mark))
+		line = keyBlock().ReplaceAllLiteral(body, []byte(Mark))
 		if ended {
 			line = append(line, '\n')
 		}
 	}
 	if bytes.Contains(line, []byte("eyJ")) {
-		line = signedToken.ReplaceAllLiteral(line, []byte(Mark))
+		line = signedToken().ReplaceAllLiteral(line, []byte(Mark))
 	}
 	if bytes.Contains(line, []byte("@")) {
-		line = userInfo.ReplaceAllLiteral(line, []byte("://"+Mark+"@"))
+		line = userInfo().ReplaceAllLiteral(line, []byte("://"+Mark+"@"))
 	}
 	if bytes.ContainsAny(line, ":=") && namesSecret(line) {
-		line = assignment.ReplaceAllFunc(line, hide)
+		line = assignment().ReplaceAllFunc(line, hide)
 	}
 	_, err := s.w.Write(line)
 	return err
@@ -99,9 +100,9 @@ func namesSecret(line []byte) bool {
 
 // hide replaces the value of an assignment, and keeps its quotes.
 func hide(match []byte) []byte {
-	parts := assignment.FindSubmatch(match)
+	parts := assignment().FindSubmatch(match)
 	name, value := parts[1], parts[2]
-	if harmless.Match(value) {
+	if harmless().Match(value) {
 		return match
 	}
 	mark := Mark

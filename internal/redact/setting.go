@@ -1,14 +1,14 @@
 package redact
 
-import "regexp"
+import "github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 
 var (
-	secretKey  = regexp.MustCompile(`(?i)password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`)
-	inlineData = regexp.MustCompile(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
+	secretKey  = lazyregexp.New(`(?i)password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`)
+	inlineData = lazyregexp.New(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
 )
 
 // Key reports whether the name of a setting says that its value is secret.
-func Key(name string) bool { return secretKey.MatchString(name) }
+func Key(name string) bool { return secretKey().MatchString(name) }
 
 // Masked returns a setting for display: [Mark] if its name or its value looks
 // secret, and otherwise the value.
@@ -22,7 +22,7 @@ func Masked(name, value string) string {
 // Text returns [Mark] for a text of settings, in any notation, that seems to
 // contain a secret, and otherwise the text.
 func Text(s string) string {
-	if LooksSecret(s) || secretKey.MatchString(s) || inlineData.MatchString(s) {
+	if LooksSecret(s) || secretKey().MatchString(s) || inlineData().MatchString(s) {
 		return Mark
 	}
 	return s

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"regexp"
 
 	udpa "github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
@@ -213,7 +213,7 @@ func Sensitive(fd protoreflect.FieldDescriptor) bool {
 	return ok && secret
 }
 
-var secretHeader = regexp.MustCompile(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
+var secretHeader = lazyregexp.New(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
 
 // isSecretHeader reports whether m is a header whose name implies a secret value.
 func isSecretHeader(m protoreflect.Message) bool {
@@ -221,5 +221,5 @@ func isSecretHeader(m protoreflect.Message) bool {
 		return false
 	}
 	key := m.Descriptor().Fields().ByName("key")
-	return key != nil && key.Kind() == protoreflect.StringKind && secretHeader.MatchString(m.Get(key).String())
+	return key != nil && key.Kind() == protoreflect.StringKind && secretHeader().MatchString(m.Get(key).String())
 }

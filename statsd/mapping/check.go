@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 )
 
 // The syntax of the file format.
@@ -13,8 +15,8 @@ const (
 )
 
 var (
-	nameSyntax  = regexp.MustCompile(`^([a-zA-Z_]|` + reference + `)([a-zA-Z0-9_]|` + reference + `)*$`)
-	labelSyntax = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	nameSyntax  = lazyregexp.New(`^([a-zA-Z_]|` + reference + `)([a-zA-Z0-9_]|` + reference + `)*$`)
+	labelSyntax = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
 // CheckName returns an error if name cannot be the name of a rule: letters,
@@ -23,7 +25,7 @@ func CheckName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("is empty; a rule needs a name, also if its action is drop")
-	case !nameSyntax.MatchString(name):
+	case !nameSyntax().MatchString(name):
 		return fmt.Errorf("%q is not a metric name; allowed are letters, digits, underscores and references such as ${1}, and no digit in front", name)
 	}
 	return nil
@@ -31,7 +33,7 @@ func CheckName(name string) error {
 
 // CheckLabel returns an error if name cannot be the name of a label.
 func CheckLabel(name string) error {
-	if !labelSyntax.MatchString(name) {
+	if !labelSyntax().MatchString(name) {
 		return fmt.Errorf("%q is not a label name; allowed are letters, digits and underscores, and no digit in front", name)
 	}
 	return nil

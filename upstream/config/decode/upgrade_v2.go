@@ -4,7 +4,6 @@ package decode
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -54,7 +54,7 @@ type extra struct {
 	regexes         map[string]bool // paths of string matchers whose regex became a safe_regex
 }
 
-var hostsPath = regexp.MustCompile(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
+var hostsPath = lazyregexp.New(`^load_assignment\.endpoints\[0\]\.lb_endpoints\[(\d+)\](?:\.endpoint(?:\.address)?)?`)
 
 // originalPath returns the name in the original v2 message for a path in v3 names.
 func (l *upgraded) originalPath(path string) string {
@@ -62,7 +62,7 @@ func (l *upgraded) originalPath(path string) string {
 		path = matcher + ".regex"
 	}
 	if l.extra.fromHosts {
-		path = hostsPath.ReplaceAllString(path, "hosts[$1]")
+		path = hostsPath().ReplaceAllString(path, "hosts[$1]")
 		if rest, ok := strings.CutPrefix(path, "load_assignment"); ok {
 			path = "hosts" + rest
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/envoyproxy/protoc-gen-validate/validate"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 )
 
 // showValue returns a value for error texts.
@@ -131,10 +133,10 @@ func enumFaults(v protoreflect.EnumNumber, fd protoreflect.FieldDescriptor, r *v
 // The legal forms of header names and values; the loose ones for fields that
 // say so.
 var (
-	headerName       = regexp.MustCompile(`^:?[0-9a-zA-Z!#$%&'*+-.^_|~\x60]+$`)
-	headerValue      = regexp.MustCompile(`^[^\x00-\x08\x0A-\x1F\x7F]*$`)
-	looseHeaderName  = regexp.MustCompile(`^[^\x00\x0A\x0D]+$`)
-	looseHeaderValue = regexp.MustCompile(`^[^\x00\x0A\x0D]*$`)
+	headerName       = lazyregexp.New(`^:?[0-9a-zA-Z!#$%&'*+-.^_|~\x60]+$`)
+	headerValue      = lazyregexp.New(`^[^\x00-\x08\x0A-\x1F\x7F]*$`)
+	looseHeaderName  = lazyregexp.New(`^[^\x00\x0A\x0D]+$`)
+	looseHeaderValue = lazyregexp.New(`^[^\x00\x0A\x0D]*$`)
 )
 
 func textFaults(s string, r *validate.StringRules, show func() string) []string {
@@ -199,10 +201,10 @@ func wellKnownFault(s string, r *validate.StringRules) string {
 		if strict {
 			name, value = headerName, headerValue
 		}
-		if k.WellKnownRegex == validate.KnownRegex_HTTP_HEADER_NAME && !name.MatchString(s) {
+		if k.WellKnownRegex == validate.KnownRegex_HTTP_HEADER_NAME && !name().MatchString(s) {
 			return "a legal header name"
 		}
-		if k.WellKnownRegex == validate.KnownRegex_HTTP_HEADER_VALUE && !value.MatchString(s) {
+		if k.WellKnownRegex == validate.KnownRegex_HTTP_HEADER_VALUE && !value().MatchString(s) {
 			return "a legal header value"
 		}
 	case *validate.StringRules_Ip, *validate.StringRules_Ipv4, *validate.StringRules_Ipv6:

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 )
 
 // known decodes n into a message with a JSON form of its own. It returns false for
@@ -39,7 +40,7 @@ func (w *walker) known(n *yaml.Node, m protoreflect.Message, path string) bool {
 		m.Kind = w.value(n, path).GetKind()
 	default:
 		form, ok := textForms[m.ProtoReflect().Descriptor().FullName()]
-		if ok && (n.Kind != yaml.ScalarNode || !form.pattern.MatchString(n.Value) || protojson.Unmarshal([]byte(strconv.Quote(n.Value)), m) != nil) {
+		if ok && (n.Kind != yaml.ScalarNode || !form.pattern().MatchString(n.Value) || protojson.Unmarshal([]byte(strconv.Quote(n.Value)), m) != nil) {
 			w.refuse(n, path, form.want)
 		}
 		return ok
@@ -49,12 +50,12 @@ func (w *walker) known(n *yaml.Node, m protoreflect.Message, path string) bool {
 
 // textForms are the messages that JSON has as text.
 var textForms = map[protoreflect.FullName]struct {
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 	want    string
 }{
-	"google.protobuf.Duration":  {regexp.MustCompile(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`), "a duration in seconds, written like 5s or 0.25s"},
-	"google.protobuf.Timestamp": {regexp.MustCompile(`^[-+0-9:.TZ]+$`), "a time, written like 2025-03-04T05:06:07Z"},
-	"google.protobuf.FieldMask": {regexp.MustCompile(`^[\w.,]*$`), "a list of field names separated by commas"},
+	"google.protobuf.Duration":  {lazyregexp.New(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`), "a duration in seconds, written like 5s or 0.25s"},
+	"google.protobuf.Timestamp": {lazyregexp.New(`^[-+0-9:.TZ]+$`), "a time, written like 2025-03-04T05:06:07Z"},
+	"google.protobuf.FieldMask": {lazyregexp.New(`^[\w.,]*$`), "a list of field names separated by commas"},
 }
 
 // value decodes a free-form value.
