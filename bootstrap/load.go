@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+
+	"github.com/statsd-admin/statsd-admin/internal/product"
 )
 
 // Source says where a configuration is read from. With neither field set it is
@@ -99,9 +102,7 @@ func readFile(path string) ([]byte, error) {
 }
 
 func parse(name string, data []byte, parser parser, overlay string, opts Options) (*Config, error) {
-	if opts.Product == "" {
-		opts.Product = "proxy"
-	}
+	opts.Product = cmp.Or(opts.Product, product.Default)
 	doc := &document{file: name, overlayFile: overlayName}
 	root, errs := parser(name, data)
 	if strings.TrimSpace(overlay) != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Options are the effective command-line options: parsed, checked, with
@@ -153,7 +154,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml, .pb, .pb_text, or else JSON; without it and --config-yaml an embedded default is used")
 	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
 	fs.StringVar(&r.mode, "mode", "serve", "what to do: serve; validate: check the configuration and exit; init_only: initialise and exit")
-	fs.StringVar(&o.Product, "product-name", "proxy", "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")
+	fs.StringVar(&o.Product, "product-name", tags.DefaultProduct, "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")
 	fs.StringVar(&o.AdminAddressPath, "admin-address-path", "", "`file` to which the bound administration address is written")
 	fs.StringVar(&o.LocalAddressIPVersion, "local-address-ip-version", "v4", "IP version shown by the server, v4 or v6; it has no other effect")
 	r.baseID = uint32Value(o.BaseID)

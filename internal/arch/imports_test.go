@@ -117,6 +117,7 @@ func importTable() []importRow {
 		{"internal/oneline", nil},
 		{"internal/percpu", nil},
 		{"internal/prefetch", nil},
+		{"internal/product", nil},
 		{"internal/protobuf", nil},
 		{"internal/redact", nil},
 		{"internal/schedule", nil},
@@ -133,7 +134,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/product", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.

@@ -1,13 +1,16 @@
 package tags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/product"
 )
 
-// DefaultProduct is the product name used when [Config].Product is empty.
-const DefaultProduct = "proxy"
+// DefaultProduct is the product name used when [Config].Product is empty: "proxy".
+const DefaultProduct = product.Default
 
 // Tag is one label of a stat.
 type Tag struct{ Name, Value string }
@@ -76,11 +79,8 @@ type program struct {
 
 // New returns an extractor for c. Errors name the tag.
 func New(c Config) (*Extractor, error) {
-	product := c.Product
-	if product == "" {
-		product = DefaultProduct
-	}
-	defaults := defaultRules(product)
+	name := cmp.Or(c.Product, DefaultProduct)
+	defaults := defaultRules(name)
 
 	var configured []rule
 	for _, spec := range c.Tags {
@@ -107,7 +107,7 @@ func New(c Config) (*Extractor, error) {
 	all = append(all, configured...)
 	markShared(all)
 	e := compile(all)
-	e.product = product
+	e.product = name
 	return e, nil
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/product"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -129,9 +131,7 @@ func (k *Checker) guard() guard.Guard { return guard.New(k.c.Logger) }
 
 // New returns a checker without hosts.
 func New(c Config) (*Checker, error) {
-	if c.Product == "" {
-		c.Product = "proxy"
-	}
+	c.Product = cmp.Or(c.Product, product.Default)
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/product"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -66,9 +67,7 @@ type Decoder struct {
 
 // NewDecoder returns a decoder.
 func NewDecoder(o Options) *Decoder {
-	if o.Product == "" {
-		o.Product = "proxy"
-	}
+	o.Product = cmp.Or(o.Product, product.Default)
 	o.ClusterTypes = maps.Clone(o.ClusterTypes)
 	o.ProtocolFilters = maps.Clone(o.ProtocolFilters)
 	o.HealthCheckers = slices.Clone(o.HealthCheckers)
