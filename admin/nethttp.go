@@ -26,13 +26,17 @@ import (
 //	mux.Handle("/admin/", http.StripPrefix("/admin", srv))
 //
 // Requests pass the same checks as on the port of [Server.Listen] and get the same
-// bodies. Clients that the program's server lets in can use every endpoint of the
-// Config's Mode: on a port that other machines reach, set Auth, or Mode to
-// [ModeReadOnly]. The host check accepts IP addresses, localhost and
-// Config.AllowedHosts; "example.com", the host of [net/http/httptest.NewRequest], is
-// none of them. Without the listener's address in the request context, the check is
-// as strict as on a loopback address. Limits on connections are up to the program's
-// server. After [Server.Close], the answer is always 503.
+// status, fields and body, byte for byte: links on pages are relative, so that they
+// work under any prefix, and only commands to copy name the host and the prefix. Date,
+// Connection, the framing of the body and limits on connections are up to the
+// program's server.
+//
+// Clients that the program's server lets in can use every endpoint of the Config's
+// Mode: on a port that other machines reach, set Auth, or Mode to [ModeReadOnly]. The
+// host check accepts IP addresses, localhost and Config.AllowedHosts; "example.com",
+// the host of [net/http/httptest.NewRequest], is none of them. Without the listener's
+// address in the request context, the check is as strict as on a loopback address.
+// After [Server.Close], the answer is always 503.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 	start := s.now()
 	r := s.fromHTTP(hr)
@@ -100,6 +104,11 @@ func (s *Server) fromHTTP(hr *http.Request) *Request {
 		target += "?" + hr.URL.RawQuery
 	}
 	r.setTarget(target)
+	// The program may have taken a prefix off the path that the client sent.
+	sent, _, _ := strings.Cut(hr.RequestURI, "?")
+	if prefix, ok := strings.CutSuffix(sent, hr.URL.EscapedPath()); ok && strings.HasPrefix(prefix, "/") {
+		r.prefix = prefix
+	}
 	return r
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type Request struct {
 	from     netip.Addr // of peer
 	listener listenerKind
 	tls      bool
+	prefix   string // under which the program mounted the server
 	query    Query
 
 	principal Principal
@@ -49,6 +51,16 @@ func (r *Request) Path() string { return r.path }
 
 // Target returns the path and the query as sent.
 func (r *Request) Target() string { return r.target }
+
+// Base returns the address that precedes paths of endpoints for the client: the
+// scheme, the host, and the prefix under which the server is mounted.
+func (r *Request) Base() string {
+	scheme := "http://"
+	if r.tls {
+		scheme = "https://"
+	}
+	return scheme + cmp.Or(r.Header("host"), "localhost") + r.prefix
+}
 
 // Query returns the parameters of the query, or of a form in the body if there is no
 // query.

@@ -91,7 +91,7 @@ func (v *view) circuitStream() bool {
 // streamNote shows the address of the event stream, or how to get one.
 func (v *view) streamNote() {
 	if v.circuitStream() {
-		v.Put(h("<div class='row'><span>Event stream for a Hystrix dashboard:</span> <code class='wrap'>http://"), v.r.Header("host"), circuitPath,
+		v.Put(h("<div class='row'><span>Event stream for a Hystrix dashboard:</span> <code class='wrap'>"), v.r.Base(), circuitPath,
 			h("</code> <span class='quiet'>A dashboard that reads it in the browser needs <code>admin.circuit_stream_cors: any</code>.</span></div>\n"))
 		return
 	}

@@ -236,15 +236,11 @@ func (v *view) startRequest() {
 
 // curl appends a command.
 func (v *view) curl(path string, arguments ...string) {
-	host := v.r.Header("host")
-	if host == "" {
-		host = "localhost"
-	}
 	v.Put(h("<code class='wrap'>curl -s "))
 	for _, a := range arguments {
 		v.Put(a, " ")
 	}
-	v.Put("'http://", host, strings.ReplaceAll(path, "'", "%27"), h("'</code>"))
+	v.Put("'", strings.ReplaceAll(v.r.Base()+path, "'", "%27"), h("'</code>"))
 }
 
 // stats calls f with a view of the store.
