@@ -66,8 +66,9 @@ func (h *Histogram) RecordN(v, n uint64) {
 	}
 }
 
-// RecordDuration counts d once, at the cost of one Record: in microseconds on a
-// layout of Microseconds, in milliseconds on any other. The fraction is kept as
+// RecordDuration counts d once, at the cost of one Record: in seconds,
+// milliseconds or microseconds on a layout of that unit, and in milliseconds on any
+// other. The fraction is kept as
 // far as Scale allows and rounded to nearest. On a layout that is not signed, a
 // negative duration counts as 0.
 func (h *Histogram) RecordDuration(d time.Duration) { h.record(h.layout.duration(d)) }
@@ -75,7 +76,10 @@ func (h *Histogram) RecordDuration(d time.Duration) { h.record(h.layout.duration
 // duration returns d in fixed point.
 func (l *Layout) duration(d time.Duration) int64 {
 	unit := uint64(time.Millisecond)
-	if l.unit == Microseconds {
+	switch l.unit {
+	case Seconds:
+		unit = uint64(time.Second)
+	case Microseconds:
 		unit = uint64(time.Microsecond)
 	}
 	n := uint64(d)

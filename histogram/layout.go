@@ -24,12 +24,12 @@ type Config struct {
 
 	// Scale is the fixed point: values are multiplied by Scale and rounded to the
 	// nearest integer before they are counted, and all results are divided by it.
-	// 0 means 1; 1000 keeps three decimals.
+	// 0 means 1, and 1,000,000 with Seconds; 1000 keeps three decimals.
 	Scale int64
 
 	// Bounds are the upper bounds of the cumulative bucket counts, in shown
 	// units (for Percent: 0 to 1). Each must be positive, finite and unique;
-	// they are sorted. nil means [DefaultBounds].
+	// they are sorted. nil means [DefaultBounds] of the Unit.
 	Bounds []float64
 
 	Unit Unit
@@ -52,8 +52,11 @@ type Config struct {
 	NativeBuckets int
 }
 
-// DefaultBounds returns the bounds of a Config that has none.
-func DefaultBounds() []float64 {
+// DefaultBounds returns the bounds of a Config of unit u that has none.
+func DefaultBounds(u Unit) []float64 {
+	if u == Seconds {
+		return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	}
 	return []float64{
 		0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000,
 		30000, 60000, 300000, 600000, 1800000, 3600000,
@@ -120,16 +123,19 @@ func NewLayout(c Config) (*Layout, error) {
 	}
 	if c.Scale == 0 {
 		c.Scale = 1
+		if c.Unit == Seconds {
+			c.Scale = 1_000_000
+		}
 	}
 	if c.Scale < 1 {
 		return nil, fmt.Errorf("histogram: scale %d not at least 1", c.Scale)
 	}
-	if c.Unit > Percent {
+	if c.Unit > Seconds {
 		return nil, fmt.Errorf("histogram: unit %d unknown", c.Unit)
 	}
 	bounds := slices.Clone(c.Bounds)
 	if bounds == nil {
-		bounds = DefaultBounds()
+		bounds = DefaultBounds(c.Unit)
 	}
 	for _, b := range bounds {
 		if !(b > 0) || math.IsInf(b, 1) {

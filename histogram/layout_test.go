@@ -37,7 +37,7 @@ func TestLayoutErrors(t *testing.T) {
 func TestLayoutDefaults(t *testing.T) {
 	l := newLayout(t, histogram.Config{})
 	want := []float64{0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 600000, 1800000, 3600000}
-	if got := l.Bounds(); !slices.Equal(got, want) || !slices.Equal(histogram.DefaultBounds(), want) {
+	if got := l.Bounds(); !slices.Equal(got, want) || !slices.Equal(histogram.DefaultBounds(histogram.Unspecified), want) {
 		t.Errorf("bounds = %v, want %v", got, want)
 	}
 	if l.Unit() != histogram.Unspecified || l.SignificantDigits() != 2 {
@@ -63,7 +63,7 @@ func TestNoBounds(t *testing.T) {
 }
 
 func TestUnitNames(t *testing.T) {
-	want := []string{"unspecified", "bytes", "microseconds", "milliseconds", "percent", "unknown"}
+	want := []string{"unspecified", "bytes", "microseconds", "milliseconds", "percent", "seconds", "unknown"}
 	for u, name := range want {
 		if got := histogram.Unit(u).String(); got != name {
 			t.Errorf("Unit(%d) = %q, want %q", u, got, name)

@@ -20,7 +20,7 @@ func TestSettingsAtTheirLimitsAreAccepted(t *testing.T) {
 	}
 	for _, c := range []Config{
 		{Steps: -1}, {Window: 5*time.Millisecond - 1}, {Steps: 1, Window: time.Millisecond - 1}, {Quantiles: []float64{-0.1}}, {Quantiles: []float64{0.5, 0.9, 0.9}},
-		{NativeFactor: math.Nextafter(1, 0)}, {NativeBuckets: -1}, {Unit: Percent + 1}, {Bounds: []float64{1, 2, 3, 3}},
+		{NativeFactor: math.Nextafter(1, 0)}, {NativeBuckets: -1}, {Unit: Seconds + 1}, {Bounds: []float64{1, 2, 3, 3}},
 	} {
 		if _, err := NewLayout(c); err == nil {
 			t.Errorf("%+v is accepted", c)

@@ -145,7 +145,7 @@ func (m *model) checkBounds(t failer, what string, s *histogram.Stats, samples [
 	t.Helper()
 	bounds := slices.Clone(m.config.Bounds)
 	if bounds == nil {
-		bounds = histogram.DefaultBounds()
+		bounds = histogram.DefaultBounds(histogram.Unspecified)
 	}
 	slices.Sort(bounds)
 	got := s.AppendCumulative(nil)

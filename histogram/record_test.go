@@ -187,6 +187,8 @@ func TestRecordDuration(t *testing.T) {
 		{histogram.Config{Unit: histogram.Milliseconds, Scale: 1000}, 12_345_678, 12.346},
 		{histogram.Config{Unit: histogram.Microseconds}, 12 * time.Millisecond, 12_000},
 		{histogram.Config{Unit: histogram.Microseconds, Scale: 1000}, 1, 0.001},
+		{histogram.Config{Unit: histogram.Seconds}, 12_345_678_999, 12.345679},
+		{histogram.Config{Unit: histogram.Seconds, Scale: 1}, 1500 * time.Millisecond, 2},
 		{histogram.Config{}, time.Second, 1000},
 		{histogram.Config{Unit: histogram.Percent}, time.Second, 0.001},
 		{histogram.Config{}, -time.Second, 0},

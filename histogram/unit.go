@@ -11,6 +11,9 @@ const (
 	// Percent values are recorded as fraction × 1,000,000 and shown as
 	// fractions: 1 means one hundred percent.
 	Percent
+	// Seconds keep six decimals and have bounds from 5 ms to 10 s, unless the Config
+	// has others.
+	Seconds
 )
 
 // percentUnits is how many recorded units make one hundred percent.
@@ -29,6 +32,8 @@ func (u Unit) String() string {
 		return "milliseconds"
 	case Percent:
 		return "percent"
+	case Seconds:
+		return "seconds"
 	default:
 		return "unknown"
 	}

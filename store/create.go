@@ -92,8 +92,10 @@ func (sc *Scope) TryText(name string, tgs ...tags.Tag) (*TextReadout, error) {
 	return (*b.texts.Load())[i], err
 }
 
-// Histogram returns the histogram called name in sc; see [Scope.Counter]. A
-// histogram that exists keeps the unit it was created with.
+// Histogram returns the histogram called name in sc; see [Scope.Counter]. Output shows
+// its values from the first flush after they were recorded: package server flushes at
+// an interval, and a program or test without a server calls [Store.Flush]. A histogram
+// that exists keeps the unit it was created with.
 func (sc *Scope) Histogram(name string, unit Unit, tgs ...tags.Tag) *Histogram {
 	h, _ := sc.TryHistogram(name, unit, tgs...)
 	return h

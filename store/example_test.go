@@ -83,12 +83,39 @@ func ExampleScope_GaugeFunc() {
 	// Output: 2
 }
 
+func ExampleScope_Histogram() {
+	st := store.New(store.Options{Product: "shop"})
+	latency := st.Scope("http").Histogram("request_seconds", store.Seconds)
+	latency.RecordDuration(40 * time.Millisecond)
+	latency.RecordDuration(3 * time.Second)
+	st.Flush(store.FlushOptions{}).Close() // a server flushes by itself
+	if err := render.Exposition(os.Stdout, st, render.Options{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// # TYPE shop_http_request_seconds histogram
+	// shop_http_request_seconds_bucket{le="0.005"} 0
+	// shop_http_request_seconds_bucket{le="0.01"} 0
+	// shop_http_request_seconds_bucket{le="0.025"} 0
+	// shop_http_request_seconds_bucket{le="0.05"} 1
+	// shop_http_request_seconds_bucket{le="0.1"} 1
+	// shop_http_request_seconds_bucket{le="0.25"} 1
+	// shop_http_request_seconds_bucket{le="0.5"} 1
+	// shop_http_request_seconds_bucket{le="1"} 1
+	// shop_http_request_seconds_bucket{le="2.5"} 1
+	// shop_http_request_seconds_bucket{le="5"} 2
+	// shop_http_request_seconds_bucket{le="10"} 2
+	// shop_http_request_seconds_bucket{le="+Inf"} 2
+	// shop_http_request_seconds_sum{} 3.04
+	// shop_http_request_seconds_count{} 2
+}
+
 func ExampleScope_WithHistograms() {
 	st := store.New(store.Options{})
-	seconds := &store.HistogramForm{Scale: 1_000_000, Buckets: []float64{0.01, 0.1, 1}}
+	seconds := &store.HistogramForm{Buckets: []float64{0.01, 0.1, 1}}
 	sc := st.Scope("http").WithHistograms(seconds)
 	sc.Describe("request_seconds", store.Description{Help: "Time to answer."})
-	sc.Histogram("request_seconds", store.Unspecified).RecordFloat(0.025, 1)
+	sc.Histogram("request_seconds", store.Seconds).RecordDuration(25 * time.Millisecond)
 	st.Flush(store.FlushOptions{}).Close()
 	if err := render.Exposition(os.Stdout, st, render.Options{}); err != nil {
 		fmt.Println(err)

@@ -65,6 +65,7 @@ const (
 	Microseconds = histogram.Microseconds
 	Milliseconds = histogram.Milliseconds
 	Percent      = histogram.Percent
+	Seconds      = histogram.Seconds
 )
 
 // Histogram records a distribution of values; see package histogram for the cost

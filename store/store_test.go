@@ -393,7 +393,7 @@ func TestHistogramSettings(t *testing.T) {
 		{Buckets: []float64{1}}, // matches nothing
 	}})
 	r := st.Root()
-	defaults := histogram.DefaultBounds()
+	defaults := histogram.DefaultBounds(histogram.Unspecified)
 	for _, tt := range []struct {
 		h      *store.Histogram
 		bounds []float64

@@ -119,6 +119,8 @@ func measured(x float64, unit store.Unit) (number, symbol string) {
 		return seconds(x / 1e6)
 	case "milliseconds":
 		return seconds(x / 1e3)
+	case "seconds":
+		return seconds(x)
 	case "percent":
 		return figures(x * 100), "%"
 	}

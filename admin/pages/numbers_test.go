@@ -17,7 +17,7 @@ func TestNumbers(t *testing.T) {
 		{figures(0.012345), "0.0123"}, {figures(12.345), "12.3"}, {figures(123456), "123,456"}, {figures(-2.5), "\u22122.5"}, {figures(math.NaN()), none}, {figures(1e300), "1e+300"},
 		{sizeText(1536), "1.5" + thin + "KiB"}, {sizeText(0), "0" + thin + "B"},
 		{measuredText(8.21, store.Milliseconds), "8.21" + thin + "ms"}, {measuredText(250, store.Microseconds), "250" + thin + "µs"}, {measuredText(90000, store.Milliseconds), "90" + thin + "s"},
-		{measuredText(0.5, store.Percent), "50" + thin + "%"}, {measuredText(math.NaN(), store.Bytes), none}, {measuredText(7, store.Unspecified), "7"},
+		{measuredText(0.5, store.Percent), "50" + thin + "%"}, {measuredText(0.25, store.Seconds), "250" + thin + "ms"}, {measuredText(math.NaN(), store.Bytes), none}, {measuredText(7, store.Unspecified), "7"},
 		{rate(9999.94), "9,999.9"}, {rate(0), "0"}, {rate(12345.6), "12,346"},
 		{span(50 * time.Hour), "2 d 2 h"}, {span(61 * time.Second), "1 min 1 s"}, {span(-time.Second), "\u22121 s"},
 		{plural(1, "host"), "1 host"}, {plural(1200, "host"), "1,200 hosts"},

@@ -147,6 +147,8 @@ func unit(u histogram.Unit) string {
 		return "ms"
 	case histogram.Percent:
 		return "1"
+	case histogram.Seconds:
+		return "s"
 	}
 	return ""
 }

@@ -272,7 +272,7 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, start, at int64) 
 
 // units are the codes of UCUM for the units of histograms.
 var units = map[histogram.Unit]string{
-	histogram.Bytes: "By", histogram.Microseconds: "us", histogram.Milliseconds: "ms", histogram.Percent: "1",
+	histogram.Bytes: "By", histogram.Microseconds: "us", histogram.Milliseconds: "ms", histogram.Percent: "1", histogram.Seconds: "s",
 }
 
 // begin starts a point of the stat under c, with its attributes in a field, in a metric

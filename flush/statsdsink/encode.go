@@ -121,9 +121,12 @@ func (s *Sink) appendGauge(dst []byte, sr series, value []byte) []byte {
 	return append(append(append(dst, value...), "|g"...), sr.tail...)
 }
 
-// appendTimer appends the line of count values in a bin.
+// appendTimer appends the line of count values in a bin. Timers are in milliseconds.
 func appendTimer(dst []byte, sr series, value float64, unit store.Unit, count uint64) []byte {
 	dst = append(append(dst, sr.head...), ':')
+	if unit == store.Seconds {
+		value *= 1000
+	}
 	dst = strconv.AppendFloat(dst, value, 'f', -1, 64)
 	if unit == store.Percent {
 		dst = append(dst, "|h"...)
@@ -161,20 +164,12 @@ func bins(h *histogram.Stats, yield func(value float64, count uint64)) {
 	low, high := h.Min(), h.Max()
 	h.Bins(func(lower, width float64, count uint64) bool {
 		value := lower
-		if layout := h.Layout(); width > unitWidth(layout.Unit()) {
+		if width*h.Layout().Divisor() > 1.5 { // the bin holds more than one value
 			value = lower + width/2
 		}
 		yield(min(max(value, low), high), count)
 		return true
 	})
-}
-
-// unitWidth is the width of bins that hold a single value.
-func unitWidth(u store.Unit) float64 {
-	if u == store.Percent {
-		return 1e-6
-	}
-	return 1
 }
 
 // summaryQuantiles are the quantiles of summaries.

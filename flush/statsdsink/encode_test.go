@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/match"
@@ -83,6 +84,7 @@ func TestLines(t *testing.T) {
 		}(), fill, "edge.active:7|g"},
 		{"negative gauge", Config{}, func(st *store.Store) { st.Root().FloatGauge("t").Set(-1.5) }, "t:0|g t:-1.5|g"},
 		{"absolute gauge", Config{AbsoluteGauges: true}, func(st *store.Store) { st.Root().FloatGauge("t").Set(-1.5) }, "t:-1.5|g"},
+		{"seconds", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Seconds).RecordDuration(250 * time.Microsecond) }, "p:0.25|ms"},
 		{"percent", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Percent).Record(500000) }, "p:0.5|h"},
 		{"bytes not allowed", Config{}, func(st *store.Store) { st.Root().Counter("a:b|c@d#e,f\ng").Inc() }, "a_b_c_d_e_f_g:1|c"},
 		{"bin", Config{}, func(st *store.Store) { st.Root().Histogram("h", store.Milliseconds).RecordN(12, 100) }, "h:12|ms|@0.01"},
