@@ -15,7 +15,6 @@ func (v *view) symbols() {
 		"<symbol id='i-warn' viewBox='0 0 16 16'><path fill-rule='evenodd' d='M8 1.3L.9 14.2h14.2zM7.2 6h1.6v4.4H7.2zm0 5.4h1.6V13H7.2z'/></symbol>" +
 		"<symbol id='i-bad' viewBox='0 0 16 16'><path fill-rule='evenodd' d='M5.1 1h5.8L15 5.1v5.8L10.9 15H5.1L1 10.9V5.1zM5.7 4.5L4.5 5.7 6.8 8l-2.3 2.3 1.2 1.2L8 9.2l2.3 2.3 1.2-1.2L9.2 8l2.3-2.3-1.2-1.2L8 6.8z'/></symbol>" +
 		"<symbol id='i-info' viewBox='0 0 16 16'><path fill-rule='evenodd' d='M8 1a7 7 0 100 14A7 7 0 008 1zM7.2 3.8h1.6v1.7H7.2zm0 3h1.6v5.4H7.2z'/></symbol>" +
-		"<symbol id='i-star' viewBox='0 0 16 16'><path d='M8 1.6l2 4.2 4.6.6-3.4 3.2.9 4.6L8 12l-4.1 2.2.9-4.6L1.4 6.4 6 5.8z'/></symbol>" +
 		"</svg>\n"))
 }
 

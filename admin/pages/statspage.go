@@ -101,6 +101,9 @@ func showStats(v *view) error {
 		o.Filter = f
 		v.stats(func(list *store.View) {
 			page, err = selectStats(list, o)
+			if v.tsv.id == "order" {
+				return
+			}
 			for i := range page.rows {
 				if c, ok := list.Find(page.rows[i].name); ok {
 					v.pastOf(&q, &page.rows[i], &c)
@@ -117,6 +120,9 @@ func showStats(v *view) error {
 		})
 		return err
 	})
+	if v.tsv.id == "order" {
+		return v.statOrder(&q, &page, err)
+	}
 	took := time.Since(start)
 	everything := 0
 	for _, k := range [...]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindText} {
@@ -155,6 +161,26 @@ func showStats(v *view) error {
 		v.statTable(&q, &page, pins, by)
 		v.pager(page.offset, len(page.rows), page.total, o.rows, "")
 	})
+	return nil
+}
+
+// statOrder exports the number of stats that match and the names of the rows. Pages that
+// are open see from it whether their order has changed.
+func (v *view) statOrder(q *statsView, page *selected, err error) error {
+	if err != nil {
+		return err
+	}
+	v.tsv.found = true
+	v.tsv.rows = strconv.AppendInt(nil, int64(page.total), 10)
+	line := func(name string) {
+		v.tsv.rows = append(append(v.tsv.rows, '\n'), oneLine.Replace(name)...)
+	}
+	for _, name := range q.pins {
+		line(name)
+	}
+	for i := range page.rows {
+		line(page.rows[i].name)
+	}
 	return nil
 }
 
@@ -481,7 +507,7 @@ func (v *view) pin(q *statsView, name string) {
 		list = slices.DeleteFunc(list, func(x string) bool { return x == name })
 		label, class = "Unpin ", "pin on"
 	}
-	v.Put(h("<a class='"), class, h("' data-k='pin-"), name, h("' title='"), label, h("' href='"), v.here("pins", strings.Join(list, "\n")), h("'><svg class='icon' aria-hidden='true'><use href='#i-star'/></svg><span class='vh'>"), label, name, h("</span></a>"))
+	v.Put(h("<a class='"), class, h("' data-k='pin-"), name, h("' title='"), label, h("' aria-label='"), label, name, h("' href='"), v.here("pins", strings.Join(list, "\n")), h("'></a>"))
 }
 
 // changeCell appends the change since the zero point, or since the page was opened.

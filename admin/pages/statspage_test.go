@@ -234,3 +234,20 @@ func TestStreamIDs(t *testing.T) {
 		t.Errorf("an address of %d bytes", got)
 	}
 }
+
+// TestStatOrder: open pages read which rows they would have now, in which order, without
+// the rows themselves.
+func TestStatOrder(t *testing.T) {
+	b := newBoard(t)
+	for i, name := range []string{"low", "high", "other"} {
+		b.st.Scope("own").Counter(name).Add([]uint64{1, 9, 5}[i])
+	}
+	b.flush()
+	const view = Prefix + "stats?filter=^own.(low|high)&sort=value&pins=own.other%0Aabsent"
+	if got, want := string(b.srv.Request("GET", view+"&tsv=order", nil).Body), "2\nown.other\nabsent\nown.high\nown.low"; got != want {
+		t.Errorf("the order is %q, want %q", got, want)
+	}
+	if r := b.srv.Request("GET", Prefix+"stats?filter=(&tsv=order", nil); r.Status != 400 {
+		t.Errorf("with a wrong filter: %d %s", r.Status, r.Body)
+	}
+}

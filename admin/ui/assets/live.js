@@ -30,8 +30,18 @@ const figures = (x) => (Math.abs(x) >= 100 || Number.isInteger(x) ? grouped(Math
 const age = (s) => (s < 1 ? words.now : s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`);
 const put = (e, text) => {
   if (e.textContent !== text) {
-    e.textContent = text;
+    e.textContent = text; // a new node: one that grows to the left would count as a layout shift
   }
+};
+const quiet = (e, zero) => {
+  if (e.zero !== zero) {
+    e.zero = zero;
+    e.classList.toggle('quiet', zero);
+  }
+};
+const cellOf = (e) => {
+  e.cell ??= e.closest('[data-value]');
+  return e.cell;
 };
 const points = 60;
 
@@ -39,6 +49,9 @@ const points = 60;
 const whole = (x) => /^-?\d+$/.test(x);
 function difference(now, base) {
   const [a, b] = [String(now), String(base)];
+  if (a.length < 16 && b.length < 16 && Number.isInteger(+a - +b)) {
+    return String(a - b);
+  }
   return whole(a) && whole(b) ? String(BigInt(a) - BigInt(b)) : String(Number((Number(a) - Number(b)).toPrecision(12)));
 }
 const signed = (change) => (change === '0' || change.startsWith('-') ? grouped(change) : `+${grouped(change)}`);
@@ -116,7 +129,16 @@ class Live {
       parameter('pause', this.paused ? '' : '1');
       this.pause(!this.paused);
     });
-    this.observer = new IntersectionObserver((list) => this.scrolled(list), { rootMargin: '300px' });
+    this.behind = new Set(); // names whose rows are out of view and show older values
+    this.observer = new IntersectionObserver((list) => this.scrolled(list), { rootMargin: '200px' });
+    for (const [from, event] of [[window, 'scroll'], [document, 'copy'], [window, 'beforeprint']]) {
+      from.addEventListener(event, () => this.catchUp(event === 'beforeprint'), { capture: true, passive: true });
+    }
+    document.addEventListener('keydown', (event) => { // find in page
+      if (event.ctrlKey || event.metaKey || event.key === 'F3') {
+        this.catchUp();
+      }
+    });
     document.addEventListener('visibilitychange', () => this.toggle());
     document.addEventListener('replaced', () => this.renew());
     document.addEventListener('recovered', () => this.again());
@@ -145,6 +167,7 @@ class Live {
   // collect finds the places of numbers in the page, by the names of their stats.
   collect() {
     this.cells = new Map();
+    this.behind.clear();
     this.observer.disconnect();
     const key = document.getElementById('since') ? parameter('zero') : '';
     const held = key && sessionStorage.getItem('zero') ? JSON.parse(sessionStorage.getItem('zero')) : {};
@@ -182,15 +205,30 @@ class Live {
     }
   }
 
-  // scrolled paints rows that come into view. The others are not painted meanwhile.
+  // scrolled paints rows that come into view.
   scrolled(list) {
     for (const { target, isIntersecting } of list) {
-      const name = target.dataset.of;
-      const [s, cells] = [this.series.get(name), this.cells.get(name)];
       target.seen = isIntersecting;
-      if (isIntersecting && s && cells && s.seq > 0) {
-        this.paintOne(name, s, cells, true);
+      if (isIntersecting && this.series.get(target.dataset.of)?.seq > 0) {
+        this.bring(target.dataset.of, true);
       }
+    }
+  }
+
+  // bring brings the rows of a stat up to date.
+  bring(name, draw) {
+    const [s, cells] = [this.series.get(name), this.cells.get(name)];
+    this.behind.delete(name);
+    if (s && cells) {
+      this.paintOne(name, s, cells, true, draw);
+    }
+  }
+
+  // catchUp brings rows out of view up to date: all of them before they can be seen, and
+  // a tenth of them, the oldest, in each idle time. The browser skips them meanwhile.
+  catchUp(draw, most = this.behind.size) {
+    for (const name of [...this.behind].slice(0, most)) {
+      this.bring(name, draw);
     }
   }
 
@@ -205,8 +243,8 @@ class Live {
       if (base !== undefined) {
         const change = difference(value, base);
         put(e, signed(change));
-        e.classList.toggle('quiet', change === '0');
-        e.closest('[data-value]')?.setAttribute('data-value', change);
+        quiet(e, change === '0');
+        cellOf(e)?.setAttribute('data-value', change);
       }
     }
   }
@@ -297,9 +335,14 @@ class Live {
     for (const [id, value, rate, quantiles] of data.rows ?? []) {
       const s = this.series.get(this.names.get(id));
       if (s) {
-        const moved = s.seq !== 0 || data.interval_ms > 0 ? String(value) !== String(s.value) : false;
-        const gap = moved && s.at ? data.t - s.at : s.gap;
-        Object.assign(s, { value, rate: data.interval_ms > 0 ? rate : s.rate, quantiles, seq: data.seq, at: moved ? data.t : s.at, gap });
+        if ((s.seq !== 0 || data.interval_ms > 0) && String(value) !== String(s.value)) {
+          s.gap = s.at ? data.t - s.at : s.gap;
+          s.at = data.t;
+        }
+        s.value = value;
+        s.rate = data.interval_ms > 0 ? rate : s.rate;
+        s.quantiles = quantiles;
+        s.seq = data.seq;
       }
     }
     if (data.more) {
@@ -351,20 +394,23 @@ class Live {
     for (const [name, s] of this.series) {
       const cells = this.cells.get(name);
       if (cells && (cells.rows.length === 0 || cells.rows.some((row) => row.seen !== false))) {
-        this.paintOne(name, s, cells, s.seq === seq);
+        this.paintOne(name, s, cells, s.seq === seq, true);
+      } else if (cells) {
+        this.behind.add(name);
       }
     }
+    window.requestIdleCallback?.(() => this.catchUp(false, Math.ceil(this.behind.size / 10)));
     this.paintSums(ms);
   }
 
-  paintOne(name, s, cells, moved) {
+  paintOne(name, s, cells, moved, draw) {
     if (moved) {
       for (const e of cells.stat) {
         const text = s.kind === 'text' ? s.value : e.dataset.unit === 'MiB' ? (s.value / 2 ** 20).toFixed(1) : grouped(s.value);
         if (e.textContent !== text) {
-          e.textContent = text;
-          e.classList.remove('quiet');
-          e.closest('[data-value]')?.setAttribute('data-value', s.value);
+          put(e, text);
+          quiet(e, false);
+          cellOf(e)?.setAttribute('data-value', s.value);
         }
       }
       if (s.kind !== 'text') {
@@ -374,18 +420,16 @@ class Live {
     if (s.rate !== undefined && (s.kind === 'counter' || s.kind === 'histogram')) {
       for (const e of cells.rate) {
         put(e, perSecond(s.rate));
-        e.classList.toggle('quiet', s.rate === 0);
+        quiet(e, s.rate === 0);
       }
     }
-    if (s.kind !== 'histogram' && s.kind !== 'text') {
+    if (draw && s.kind !== 'histogram' && s.kind !== 'text') {
       cells.spark.forEach((e, i) => s.line.draw(e, s.kind === 'counter', cells.range[i]));
     }
     for (const e of cells.changed) {
-      if (s.at) {
-        e.dataset.at = s.at;
-      }
-      if (e.dataset.at) {
-        put(e, age((this.time - e.dataset.at) / 1000));
+      const at = s.at ?? e.dataset.at;
+      if (at) {
+        put(e, age((this.time - at) / 1000));
       }
     }
   }

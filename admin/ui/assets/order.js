@@ -46,7 +46,10 @@ class Order {
         replace(['results'], location.href);
       }
     });
-    document.addEventListener('replaced', () => this.later(0));
+    document.addEventListener('replaced', () => {
+      this.rows = undefined;
+      this.later(0);
+    });
     this.later(0);
   }
 
@@ -66,21 +69,27 @@ class Order {
     const { href } = location;
     if (!document.hidden && !shown.paused) {
       try {
-        this.compare((await page(href))?.getElementById('results'), href);
+        const answer = await fetch(`${location.pathname}${location.search}${location.search ? '&' : '?'}tsv=order`);
+        if (answer.ok) {
+          await this.compare(await answer.text(), href);
+        }
       } catch { /* the next time */ }
     }
     this.later(performance.now() - start);
   }
 
-  compare(fresh, href) {
+  // compare compares the shown rows with the number of matches and the names that the
+  // page would have now, each in a line.
+  async compare(order, href) {
     const bar = document.getElementById('fresh');
-    if (!fresh || !bar || location.href !== href) {
+    if (!bar || location.href !== href) {
       return;
     }
-    const names = (from) => all('tbody .pin', from).map((e) => e.dataset.k).join('\n');
+    const [total] = order.split('\n', 1);
+    this.rows ??= all('#stats tbody .pin').map((e) => `\n${e.dataset.k.slice('pin-'.length).replace(/[\t\n\r]/g, ' ')}`).join('');
     const now = document.getElementById('results');
-    const more = fresh.dataset.total - now.dataset.total;
-    bar.hidden = names(fresh) === names(now) && more <= 0;
+    const more = total - now.dataset.total;
+    bar.hidden = more <= 0 && order === total + this.rows;
     if (bar.hidden) {
       return;
     }
@@ -89,6 +98,14 @@ class Order {
       put(bar.querySelector('button'), more > 0 ? words.show : words.sort);
       return;
     }
+    const fresh = (await page(href))?.getElementById('results');
+    if (fresh && now.isConnected && location.href === href && !this.frozen()) {
+      this.sort(fresh, now, bar);
+    }
+  }
+
+  // sort puts the rows in the order of a fresh page.
+  sort(fresh, now, bar) {
     bar.hidden = true;
     const rows = new Map(all('tbody tr:has(.pin)', now).map((row) => [`${row.classList.contains('pinned')} ${row.querySelector('.pin').dataset.k}`, row]));
     const sorted = all('tbody tr', fresh).map((row) => {
@@ -105,6 +122,7 @@ class Order {
     if (from && to) {
       to.dataset.streamFilter = from.dataset.streamFilter;
     }
+    this.rows = undefined;
     shown.renew();
   }
 }
