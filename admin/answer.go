@@ -191,7 +191,11 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 	for _, f := range r.after {
 		f()
 	}
+	took := s.now().Sub(start)
 	s.metrics.answered(w.status)
+	if !w.endless {
+		s.metrics.time.Record(uint64(max(took.Milliseconds(), 0)))
+	}
 	if err != nil && !errors.Is(err, errHeadDone) {
 		s.logFailure(r, err)
 	}
@@ -203,7 +207,7 @@ func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
 		cut = nil // the answer is complete
 	}
 	s.cfg.AccessLog(Access{
-		Time: start, Duration: s.now().Sub(start), Method: r.method, Target: s.loggedTarget(r), Protocol: r.proto, Host: loggedHost(r.host),
+		Time: start, Duration: took, Method: r.method, Target: s.loggedTarget(r), Protocol: r.proto, Host: loggedHost(r.host),
 		Peer: r.peer, Principal: r.principal, TLS: r.tls, Status: w.status, Received: int64(len(r.body)), Sent: w.sent, Err: cut,
 		RequestHeader: r.loggedHeader, ResponseHeader: w.header,
 	})

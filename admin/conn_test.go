@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // TestReservedConnections fills the server with silent connections: only the critical
@@ -336,6 +337,23 @@ func TestShutdownEndsStuckRequests(t *testing.T) {
 	s.Close()
 	if err := <-ended; err != ErrGone {
 		t.Errorf("the handler got %v", err)
+	}
+}
+
+// TestTimeOfRequests expects the time of answers, without that of streams, which say
+// only how long their clients stayed.
+func TestTimeOfRequests(t *testing.T) {
+	s := newServer(t, Config{Address: "127.0.0.1:0"})
+	s.Handle(Endpoint{Path: "/endless", Serve: func(w *Response, _ *Request) error { <-w.Endless(); return nil }})
+	run(t, s)
+	c := stalled(t, s, "/endless")
+	waitFor(t, "the stream", func() bool { return s.metrics.running.Value() == 1 })
+	c.Close()
+	waitFor(t, "the end of the stream", func() bool { return s.metrics.requests.Value() == 1 })
+	s.Request("GET", "/ready", nil)
+	s.store.Flush(store.FlushOptions{}).Close()
+	if n := s.metrics.time.Snapshot().Cumulative.Count(); n != 1 {
+		t.Errorf("http.admin.downstream_rq_time has %d values, want 1", n)
 	}
 }
 

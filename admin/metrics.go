@@ -10,6 +10,7 @@ type selfMetrics struct {
 	requests              *store.Counter
 	running               *store.Gauge
 	classes               [5]*store.Counter // by hundreds of the status
+	time                  *store.Histogram  // of all requests but streams
 	csrf, host, busy      *store.Counter
 	unknown               *store.Counter // requests with unknown parameters
 	panics                *store.Counter
@@ -30,7 +31,7 @@ func newMetrics(st *store.Store) *selfMetrics {
 	})
 	http.Help(map[string]string{
 		"downstream_rq_total": "Requests.", "downstream_rq_active": "Requests that are being answered.",
-		"downstream_rq_2xx": "Responses by class of status.",
+		"downstream_rq_2xx": "Responses by class of status.", "downstream_rq_time": "Time from a request to the end of its response, without streams.",
 	})
 	admin.Help(map[string]string{
 		"csrf_rejected": "Requests refused because they came from another site.", "host_rejected": "Requests refused for their Host header.",
@@ -48,6 +49,7 @@ func newMetrics(st *store.Store) *selfMetrics {
 		active:         listener.Gauge("downstream_cx_active"),
 		requests:       http.Counter("downstream_rq_total"),
 		running:        http.Gauge("downstream_rq_active"),
+		time:           http.Histogram("downstream_rq_time", store.Milliseconds),
 		csrf:           admin.Counter("csrf_rejected"),
 		host:           admin.Counter("host_rejected"),
 		busy:           admin.Counter("busy_rejected"),

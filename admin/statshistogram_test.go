@@ -41,7 +41,7 @@ func TestStatsHistogram(t *testing.T) {
 		"name=a&filter=b":    "400 exactly one of name and filter is required\n",
 		"name=no":            "404 there is no such stat\n",
 		"name=t.c":           "400 \"t.c\" is a counter, not a histogram\n",
-		"filter=h%7Cbytes":   "400 \"bytes\" and \"t.h\" have different units, bounds or precision and cannot be merged\n",
+		"filter=t.h%7Cbytes": "400 \"bytes\" and \"t.h\" have different units, bounds or precision and cannot be merged\n",
 		"filter=(":           "400 Invalid re2 regex",
 		"name=t.h&scope=all": "400 scope: \"all\" is neither cumulative nor interval\n",
 		"name=t.h&q=50,101":  "400 q: \"101\" is not a number from 0 to 100, or there are more than 100\n",
