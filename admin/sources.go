@@ -32,6 +32,8 @@ type Sources struct {
 	// Contention returns the wait times for mutexes, and false if they are not
 	// traced. Default: not traced.
 	Contention func() (Contention, bool)
+	// FlushTime returns how long the last flush of the stats took, 0 before the first.
+	FlushTime func() time.Duration
 	// Quit starts the shutdown of the program. It is called after the response was
 	// sent, and must not wait for the server to end.
 	Quit func()

@@ -77,6 +77,7 @@ type Scheduler struct {
 	workers []*worker
 	dropped *store.Counter
 	ended   atomic.Uint64 // see Ended
+	took    atomic.Int64  // see Took
 
 	flushing  sync.Mutex // held during a flush; guards the rest
 	count     uint64     // flushes so far
@@ -233,6 +234,10 @@ func (s *Scheduler) Resume() {
 // are suspended. A watchdog compares it to see whether the timer still flushes.
 func (s *Scheduler) Ended() uint64 { return s.ended.Load() }
 
+// Took returns how long the last flush took, 0 before the first. Sinks that send
+// afterwards are not included.
+func (s *Scheduler) Took() time.Duration { return time.Duration(s.took.Load()) }
+
 // flush takes a snapshot and passes it to the sinks. If wait is false and
 // another flush is in progress, it only counts a dropped one.
 func (s *Scheduler) flush(wait bool) {
@@ -268,6 +273,7 @@ func (s *Scheduler) flushOrReport(last bool) {
 // flushLocked is flush with s.flushing held. last is set for the last flush.
 func (s *Scheduler) flushLocked(last bool) {
 	now := time.Now()
+	defer func() { s.took.Store(int64(time.Since(now))) }()
 	recovered := guard.New(s.cfg.Logger)
 	for _, f := range s.cfg.Before {
 		recovered.Run("before a flush", func() { f(now) })

@@ -110,14 +110,21 @@ func TestOverrunsAreCounted(t *testing.T) {
 		st := store.New(store.Options{})
 		r := &recorder{name: "r"}
 		n := 0
-		_, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{r},
+		s, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{r},
 			Before: []func(time.Time){func(time.Time) {
 				if n++; n == 2 {
 					time.Sleep(3500 * time.Millisecond)
 				}
 			}}})
 		start := time.Now()
-		time.Sleep(7500 * time.Millisecond)
+		time.Sleep(5800 * time.Millisecond)
+		if got := s.Took(); got != 3500*time.Millisecond {
+			t.Errorf("the last flush took %v, want 3.5s", got)
+		}
+		time.Sleep(1700 * time.Millisecond)
+		if got := s.Took(); got != 0 {
+			t.Errorf("the last flush took %v, want no time", got)
+		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}

@@ -295,6 +295,7 @@ func (s *Server) makeLife() error {
 	})
 	s.listeners = listeners.New(listeners.Config{
 		StartDrain: s.life.StartDrain,
+		DrainEnd:   s.life.DrainEnd,
 		Logger:     s.log,
 		Stats: listeners.Stats{
 			Added: sc.Counter("listener_added"), Modified: sc.Counter("listener_modified"),

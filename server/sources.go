@@ -48,6 +48,9 @@ func (s *Server) fillSources(src *admin.Sources) {
 		runtime.SetMutexProfileFraction(1)
 		src.Contention = s.Contention
 	}
+	if src.FlushTime == nil {
+		src.FlushTime = s.flusher.Took
+	}
 	if src.Health == nil {
 		src.Health = s.life
 	}

@@ -108,6 +108,15 @@ func (s *Server) ShouldClose(inbound bool) bool {
 	return elapsed > 0 && s.random()%uint64(s.drainTime) < uint64(elapsed)
 }
 
+// DrainEnd returns when the drain of that direction is over, or the zero time if none
+// has started. It can lie in the past.
+func (s *Server) DrainEnd(inbound bool) time.Time {
+	if start := s.drainStart(inbound); start != 0 {
+		return time.Unix(0, start).Add(s.drainTime)
+	}
+	return time.Time{}
+}
+
 // DrainTime returns the duration of a graceful drain.
 func (s *Server) DrainTime() time.Duration { return s.drainTime }
 

@@ -271,6 +271,9 @@ func TestShouldClose(t *testing.T) {
 		s := New(Config{DrainTime: 100 * time.Second, Clock: clock, Random: rng.Uint64})
 		near(t, share(s, true), 0)
 		s.StartDrain(true, nil)
+		if in, out := s.DrainEnd(true), s.DrainEnd(false); !in.Equal(now.Add(100*time.Second)) || !out.IsZero() {
+			t.Errorf("the drains end at %v and %v", in, out)
+		}
 		for _, elapsed := range []float64{0, 10, 50, 90, 100, 1000} {
 			now = time.Unix(1000, 0).Add(time.Duration(elapsed * float64(time.Second)))
 			near(t, share(s, true), min(1, elapsed/100))

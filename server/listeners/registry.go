@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -60,6 +61,9 @@ type Listener struct {
 	Stop func()
 	// Stopped is set by [Registry.List] once a drain has stopped the listener.
 	Stopped bool
+	// DrainEnd is set by [Registry.List] while the listener drains gracefully: to the
+	// end of its drain time.
+	DrainEnd time.Time
 }
 
 // Config configures a [Registry]. The zero value is valid.
@@ -69,6 +73,9 @@ type Config struct {
 	// false if a running drain covers this one. If nil, a graceful drain stops
 	// listeners at once.
 	StartDrain func(inboundOnly bool, done func()) bool
+	// DrainEnd returns when the drain of a direction is over, or the zero time if none
+	// has started. It may be nil.
+	DrainEnd func(inbound bool) time.Time
 	// Logger logs a panic in a Stop function, which then counts as done. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
@@ -184,6 +191,9 @@ func (r *Registry) List() []Listener {
 	for i, e := range r.list {
 		list[i] = e.Listener
 		list[i].Stopped = e.stopped
+		if r.cfg.DrainEnd != nil && !e.stopped {
+			list[i].DrainEnd = r.cfg.DrainEnd(e.Direction == Inbound)
+		}
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -254,6 +255,30 @@ func TestGracefulDrain(t *testing.T) {
 	at.check(t, "", "1 0 0 0 1")
 	at.DrainGracefully(false, false)
 	at.check(t, "in", "1 0 0 1 1")
+}
+
+// TestListNamesTheEndOfADrain expects the end of the drain of its direction with each
+// listener that is not stopped.
+func TestListNamesTheEndOfADrain(t *testing.T) {
+	end := time.Unix(1000, 0)
+	r := New(Config{DrainEnd: func(inbound bool) time.Time {
+		if inbound {
+			return end
+		}
+		return time.Time{}
+	}})
+	for _, d := range []Direction{Inbound, Outbound} {
+		if err := r.Add(Listener{Name: d.String(), Direction: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := r.List(); !l[0].DrainEnd.Equal(end) || !l[1].DrainEnd.IsZero() {
+		t.Errorf("%+v", l)
+	}
+	r.Drain(true)
+	if l := r.List(); !l[0].Stopped || !l[0].DrainEnd.IsZero() {
+		t.Errorf("after the drain: %+v", l)
+	}
 }
 
 // TestDrainsWaitForAllStops: a slow listener does not delay the others, and Drain
