@@ -194,9 +194,16 @@ func TestEveryMaximumIsByRuntimeToo(t *testing.T) {
 			}
 		}
 	}
+	high := c.Breakers(HighPriority)
+	for _, x := range []*Resource{&c.Breakers(DefaultPriority).Requests, &high.Connections, &high.Connections, &high.Pending, &high.Retries} {
+		x.Take()
+	}
 	r.Statuses(func(v *status.Cluster) bool {
 		if v.Breakers != [2]status.BreakerLimits{limits(1, 2, 3, 4), limits(6, 7, 8, 9)} {
 			t.Errorf("shown %v", v.Breakers)
+		}
+		if v.InUse != [2]status.BreakerUse{{Requests: 1}, {Connections: 2, PendingRequests: 1, Retries: 1}} {
+			t.Errorf("in use %+v", v.InUse)
 		}
 		return true
 	})

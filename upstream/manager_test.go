@@ -236,7 +236,7 @@ circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name:
 	if a.Name != "a:b" || !a.AddedViaAPI || a.Version != "v1" || a.LastUpdated.IsZero() || a.EDSServiceName() != "" || a.Parsed == nil {
 		t.Errorf("view %+v", a)
 	}
-	if s := shown[0]; s.Name != "a:b" || s.ObservabilityName != "other:one" || !s.AddedViaAPI || s.EDSServiceName != "" {
+	if s := shown[0]; s.Name != "a:b" || s.ObservabilityName != "other:one" || !s.AddedViaAPI || s.Version != "v1" || s.EDSServiceName != "" {
 		t.Errorf("status %+v", s)
 	}
 	if o := shown[0].Outlier; o == nil || o.Average != -1 || shown[1].Outlier != nil {

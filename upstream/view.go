@@ -116,7 +116,7 @@ func (v *statusView) show(e *entry) {
 	c := e.cluster
 	e.view(&v.view)
 	v.cluster = status.Cluster{
-		Name: c.config.Name, ObservabilityName: c.config.Name, AddedViaAPI: e.viaAPI,
+		Name: c.config.Name, ObservabilityName: c.config.Name, AddedViaAPI: e.viaAPI, Version: e.version,
 		EDSServiceName: v.view.EDSServiceName(), Hosts: v.hosts,
 	}
 	if alt := c.config.AltStatName; alt != "" {
@@ -131,6 +131,10 @@ func (v *statusView) show(e *entry) {
 		v.cluster.Breakers[p] = status.BreakerLimits{
 			MaxConnections: b.Connections.Max(), MaxPendingRequests: b.Pending.Max(),
 			MaxRequests: b.Requests.Max(), MaxRetries: b.Retries.Max(),
+		}
+		v.cluster.InUse[p] = status.BreakerUse{
+			Connections: b.Connections.Current(), PendingRequests: b.Pending.Current(),
+			Requests: b.Requests.Current(), Retries: b.Retries.Current(),
 		}
 	}
 }

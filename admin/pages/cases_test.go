@@ -144,6 +144,8 @@ func TestClustersByColumn(t *testing.T) {
 	for sort, want := range map[string]string{
 		"sort=name": "good none plain", "sort=connections": "good none plain", "sort=connections&dir=asc": "plain none good", "sort=active": "none good plain",
 		"sort=requests": "plain good none", "sort=p99": "good none plain", "sort=outlier": "good none plain", "sort=outlier&dir=desc": "plain none good", "sort=hosts": "plain good none",
+		"sort=rate": "plain good none", "sort=success": "good none plain", "sort=success&dir=desc": "plain good none", "sort=breakers": "plain good none", "sort=version": "good none plain", "sort=version&dir=desc": "plain good none",
+		"sort=why&dir=desc": "plain good none",
 	} {
 		var got []string
 		for _, line := range strings.Split(strings.TrimSpace(string(request(srv, "clusters?"+sort+"&tsv=clusters", "").Body)), "\n")[1:] {
@@ -152,6 +154,61 @@ func TestClustersByColumn(t *testing.T) {
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %s", sort, got, want)
+		}
+	}
+}
+
+// TestClusterColumns expects what the board and the page of a cluster know of it: its
+// version, requests a second, their success, and the use of both circuit breakers.
+func TestClusterColumns(t *testing.T) {
+	srv := world(t, "plain", nil)
+	for target, want := range map[string]string{
+		"clusters?filter=plain&tsv=clusters":  "plain\tAPI plain\t1/4\t2 failed active health check, 1 ejected as outlier, 1 degraded by health check\t\t\t\t100\t90\t\t812/1024 10/10\t98.5\n",
+		"clusters?cluster=plain&tsv=breakers": "Connections\t1000/1024\t0/18446744073709551615\t\nPending requests\t0/0\t0/0\t\nRequests\t812/1024\t10/10\t\nRetries\t1/3\t0/0\t\n",
+	} {
+		if _, got, _ := strings.Cut(string(request(srv, target, "").Body), "\n"); got != want {
+			t.Errorf("%s:\n%q\nwant\n%q", target, got, want)
+		}
+	}
+	body := string(request(srv, "clusters", "").Body)
+	for _, want := range []string{"<span class='sub'>default</span>", "<rect class='f warn' width='79.3%'", "<span class='sub'>812 of 1,024</span>", "<span class='sub'>high</span>", "<rect class='f bad' width='100%'",
+		"not enough data", "<span class='bad'>90</span>", "<span class='sub'>ejects under 90</span>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+	if !strings.Contains(body, "<title>1 unhealthy of 3 clusters · Clusters · ") {
+		t.Error("the title does not say how many clusters are unhealthy")
+	}
+	if body := string(request(srv, "clusters?cluster=plain", "").Body); !strings.Contains(body, "<title>2 unhealthy of 4 hosts · plain · ") {
+		t.Error("the title of a cluster does not say how many hosts are unhealthy")
+	}
+}
+
+// TestOverviewNumbers expects the duration of the last flush and its skipped ones, the
+// times of requests, and a warning of skipped flushes.
+func TestOverviewNumbers(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) {
+		c.Sources.FlushTime = func() time.Duration { return 41 * time.Millisecond }
+		c.Store.Own().Counter(skippedFlushes).Add(2)
+	})
+	for range 3 {
+		request(srv, "audit", "")
+	}
+	srv.Store().Flush(store.FlushOptions{}).Close()
+	body := string(request(srv, "", "").Body)
+	checkPage(t, srv, []byte(body))
+	for _, want := range []string{"Last flush</a></dt><dd data-value='0.041'><span class='big'>41</span> <small>ms</small></dd><dd class='sub'><span data-stat='server.dropped_stat_flushes'>2</span> skipped</dd>",
+		"<b>2 flushes were skipped</b>", "<dt>Requests running</dt>", "<dt>p99</dt><dd class='num'><a href='stat?name=http.admin.downstream_rq_time' data-value='0'>0"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+	// Each part leads to the page that has more.
+	for _, id := range []string{"top", "port", "changes", "sick", "limits"} {
+		_, part, _ := strings.Cut(body, "aria-labelledby='"+id+"'>")
+		if head, _, _ := strings.Cut(part, "</div>\n"); !strings.Contains(head, "<a href=") {
+			t.Errorf("%s leads nowhere: %s", id, head)
 		}
 	}
 }

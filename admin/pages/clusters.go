@@ -15,11 +15,12 @@ import (
 
 // clusterRow is what the board shows of a cluster.
 type clusterRow struct {
-	name, observability          string
+	name, observability, version string
 	api                          bool
 	healthy, degraded, unhealthy int
 	reasons                      map[status.Flags]int // hosts by flag; nil if all are healthy
 	breakers                     [2]status.BreakerLimits
+	use                          [2]status.BreakerUse
 	outlier                      *status.OutlierRates
 	key                          float64 // a value by which clusters are sorted
 }
@@ -28,7 +29,7 @@ func (c *clusterRow) hosts() int { return c.healthy + c.degraded + c.unhealthy }
 
 // summarize counts the hosts of a cluster by their health.
 func summarize(c *status.Cluster) clusterRow {
-	out := clusterRow{name: c.Name, observability: c.ObservabilityName, api: c.AddedViaAPI, breakers: c.Breakers}
+	out := clusterRow{name: c.Name, observability: c.ObservabilityName, version: c.Version, api: c.AddedViaAPI, breakers: c.Breakers, use: c.InUse}
 	if c.Outlier != nil {
 		rates := *c.Outlier
 		out.outlier = &rates
@@ -96,6 +97,13 @@ func (c *clusterRow) why() string {
 	return strings.Join(words, ", ")
 }
 
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // sortClusters sorts the rows of the board. The order "health" has the clusters with
 // the greatest share of unhealthy hosts first, then those with degraded ones.
 func sortClusters(rows []clusterRow, o order) {
@@ -109,6 +117,10 @@ func sortClusters(rows []clusterRow, o order) {
 			r = cmp.Compare(a.hosts(), b.hosts())
 		case "name":
 			r = strings.Compare(a.name, b.name)
+		case "why":
+			r = strings.Compare(a.why(), b.why())
+		case "version":
+			r = cmp.Or(cmp.Compare(boolInt(a.api), boolInt(b.api)), strings.Compare(a.version, b.version))
 		default:
 			r = cmp.Compare(a.key, b.key)
 		}
@@ -121,7 +133,11 @@ func sortClusters(rows []clusterRow, o order) {
 
 // keyed sets the value by which clusters are sorted. What is not known is last.
 func (v *view) keyed(rows []clusterRow, by string) {
-	stats := map[string]string{"connections": "upstream_cx_active", "active": "upstream_rq_active", "breakers": "upstream_rq_active", "requests": "upstream_rq_total"}
+	stats := map[string]string{"connections": "upstream_cx_active", "active": "upstream_rq_active", "requests": "upstream_rq_total"}
+	var perSecond func(*store.Cursor) float64
+	if by == "rate" && v.src.History != nil {
+		perSecond = v.src.History.Latest().PerSecond
+	}
 	v.stats(func(list *store.View) {
 		for i := range rows {
 			c := &rows[i]
@@ -136,12 +152,21 @@ func (v *view) keyed(rows []clusterRow, by string) {
 				if c.outlier != nil {
 					c.key = c.outlier.Average
 				}
+			case "rate":
+				if stat, ok := list.Find(prefix + "upstream_rq_total"); ok && v.src.History != nil {
+					c.key = perSecond(&stat)
+				}
+			case "success":
+				if x, ok := success(list, prefix); ok {
+					c.key = x
+				}
+			case "breakers":
+				for p := range c.use {
+					c.key = max(c.key, float64(c.use[p].Requests)/float64(max(c.breakers[p].MaxRequests, 1)))
+				}
 			default:
 				if x, ok := number(list, prefix+stats[by]); ok {
 					c.key = x
-				}
-				if by == "breakers" {
-					c.key /= float64(max(c.breakers[0].MaxRequests, 1))
 				}
 			}
 		}
@@ -210,14 +235,14 @@ func (v *view) chip(name, label string, set bool) {
 
 // board appends the table of clusters.
 func (v *view) board(rows []clusterRow) {
-	o := v.sorted("-health", "name", "-hosts", "-connections", "-active", "-requests", "-p99", "-breakers", "outlier")
+	o := v.sorted("-health", "name", "version", "-hosts", "why", "-connections", "-active", "-rate", "-requests", "success", "-p99", "-breakers", "outlier")
 	switch o.by {
-	case "health", "name", "hosts":
+	case "health", "name", "version", "hosts", "why":
 	default:
 		v.keyed(rows, o.by)
 	}
 	sortClusters(rows, o)
-	offset, limit := v.window("100", "200", "25")
+	offset, limit := v.window("200", "100", "25")
 	if offset >= len(rows) {
 		offset = 0
 	}
@@ -234,8 +259,9 @@ func (v *view) board(rows []clusterRow) {
 			return
 		}
 		g := v.grid("clusters", "Clusters", "cards clusters", o,
-			column{head: "Cluster", sort: "name"}, column{head: "Hosts", sort: "health"}, column{head: "Why"},
-			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", class: "num", sort: "active"}, column{head: "Requests", class: "num", sort: "requests"},
+			column{head: "Cluster", sort: "name"}, column{head: "Version", sort: "version"}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
+			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", class: "num", sort: "active"}, column{head: "rq per second", class: "num", sort: "rate"},
+			column{head: "Requests", class: "num", sort: "requests"}, column{head: "Success %", class: "num", sort: "success"},
 			column{head: "p99", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", sort: "breakers"}, column{head: "Outlier", sort: "outlier"})
 		v.stats(func(list *store.View) {
 			for i := range shown {
@@ -270,13 +296,13 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	}
 	g.row("")
 	g.head(c.name, func() {
-		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a><span class='sub'>"))
-		if c.api {
-			v.Put(h("added by API</span>"))
-		} else {
-			v.Put(h("static</span>"))
-		}
+		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a>"))
 	})
+	version := "static"
+	if c.api {
+		version = strings.TrimSpace("API " + c.version)
+	}
+	g.cell(version, v.text(h("<span class='wrap'>"), version, h("</span>")))
 	g.cell(fmt.Sprintf("%d/%d", c.healthy, c.hosts()), func() {
 		if c.hosts() == 0 {
 			v.word("warn", "no hosts")
@@ -300,32 +326,54 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	figure("upstream_rq_active")
 	v.requests(g, list, "cluster."+c.observability+".")
 	g.shown(v.p99(list, "cluster."+c.observability+".upstream_rq_time"))
-	active, _ := stat("upstream_rq_active")
-	g.cell(fmt.Sprintf("%.0f/%d", active, c.breakers[0].MaxRequests), func() { v.breakers(c, active) })
+	var use []string
+	for p := range c.use {
+		use = append(use, fmt.Sprintf("%d/%d", c.use[p].Requests, c.breakers[p].MaxRequests))
+	}
+	g.cell(strings.Join(use, " "), func() { v.breakers(c) })
 	v.outlier(g, c.outlier)
 }
 
-// requests appends the cell with the requests to a cluster: how many, how many a
-// second in the last flush, and how many of them succeeded.
+// requests appends the cells of the requests to a cluster: how many a second in the last
+// flush, how many in all, and how many of these in percent succeeded.
 func (v *view) requests(g *grid, list *store.View, prefix string) {
 	c, ok := list.Find(prefix + "upstream_rq_total")
 	if !ok || c.Kind() != store.KindCounter {
-		g.shown("", none)
+		for range 3 {
+			g.shown("", none)
+		}
 		return
 	}
 	total := c.Float()
 	past := v.spark(&c)
-	failed, known := number(list, prefix+"upstream_rq_5xx")
-	g.cell(fmt.Sprintf("%.0f", total), func() {
-		v.Put(grouped(fmt.Sprintf("%.0f", total)), h("<span class='sub'>"))
-		if n := len(past.points); n > 0 {
-			v.Put(rate(past.points[n-1]), " /s ")
+	if n := len(past.points); n > 0 {
+		g.shown(exactValue(past.points[n-1]), rate(past.points[n-1]))
+	} else {
+		g.shown("", none)
+	}
+	g.num(fmt.Sprintf("%.0f", total))
+	share, known := success(list, prefix)
+	if !known {
+		g.shown("", none)
+		return
+	}
+	g.cell(exactValue(share), func() {
+		if share < 95 {
+			v.Put(h("<span class='bad'>"), figures(share), h("</span>"))
+			return
 		}
-		if known && total > 0 {
-			v.Put(figures(100*(1-failed/total)), thin, "% ok")
-		}
-		v.Put(h("</span>"))
+		v.Put(figures(share))
 	})
+}
+
+// success returns the requests without a 5xx in percent.
+func success(list *store.View, prefix string) (percent float64, ok bool) {
+	total, ok := number(list, prefix+"upstream_rq_total")
+	failed, known := number(list, prefix+"upstream_rq_5xx")
+	if !ok || !known || total == 0 {
+		return 0, false
+	}
+	return 100 * max(1-failed/total, 0), true
 }
 
 // p99 returns the 99th percentile of a histogram since the start.
@@ -343,45 +391,48 @@ func (v *view) p99(list *store.View, name string) (value, text string) {
 	return fmt.Sprint(x), measuredText(x, hist.Layout().Unit())
 }
 
-// breakers appends the use of the circuit breakers by requests.
-func (v *view) breakers(c *clusterRow, active float64) {
-	limit := c.breakers[0].MaxRequests
-	share := active / float64(max(limit, 1))
-	v.Put(h("<span class='cb'>"))
-	v.bar(share, nearLimit(share))
-	v.Put(h("<span class='sub'>"), grouped(fmt.Sprintf("%.0f", active)), " of ", limitText(limit), h("</span></span>"))
+// priorities are the names of the priorities of requests.
+var priorities = [...]string{"default", "high"}
+
+// breakers appends the use of the circuit breakers by requests of each priority.
+func (v *view) breakers(c *clusterRow) {
+	for p, limits := range c.breakers {
+		v.Put(h("<span class='cb'><span class='sub'>"), priorities[p], h("</span>"))
+		v.used(c.use[p].Requests, limits.MaxRequests)
+		v.Put(h("</span>"))
+	}
 }
 
-// breakerTable appends the circuit breakers of both priorities. The use is the sum of
-// both together, as the stats have no other.
+// used appends the use of a limit as a bar and in words.
+func (v *view) used(n, limit uint64) {
+	if share := float64(n) / float64(max(limit, 1)); limit < noLimit {
+		v.bar(share, nearLimit(share))
+	}
+	v.Put(h("<span class='sub'>"), count(n), " of ", limitText(limit), h("</span>"))
+}
+
+// breakerTable appends the circuit breakers of both priorities.
 func (v *view) breakerTable(c *status.Cluster, list *store.View) {
 	v.panel("breakers-head", "Circuit breakers", func() { v.actions("breakers", url("/clusters", "format", "json", "filter", "^"+quoteMeta(c.Name)+"$")) }, func() {
-		g := v.grid("breakers", "Circuit breakers of "+c.Name, "cards", order{}, column{head: "Limit"}, column{head: "In use", class: "num"}, column{head: "Default priority"}, column{head: "High priority"}, column{head: "Rejected", class: "num"})
+		g := v.grid("breakers", "Circuit breakers of "+c.Name, "cards", order{}, column{head: "Limit"}, column{head: "Default priority"}, column{head: "High priority"}, column{head: "Rejected", class: "num"})
 		for _, x := range [...]struct {
-			name, use, rejected string
-			limit               func(*status.BreakerLimits) uint64
+			name, rejected string
+			of             func(*status.BreakerUse, *status.BreakerLimits) (use, limit uint64)
 		}{
-			{"Connections", "upstream_cx_active", "upstream_cx_overflow", func(b *status.BreakerLimits) uint64 { return b.MaxConnections }},
-			{"Pending requests", "upstream_rq_pending_active", "upstream_rq_pending_overflow", func(b *status.BreakerLimits) uint64 { return b.MaxPendingRequests }},
-			{"Requests", "upstream_rq_active", "", func(b *status.BreakerLimits) uint64 { return b.MaxRequests }},
-			{"Retries", "", "upstream_rq_retry_overflow", func(b *status.BreakerLimits) uint64 { return b.MaxRetries }},
+			{"Connections", "upstream_cx_overflow", func(u *status.BreakerUse, b *status.BreakerLimits) (uint64, uint64) {
+				return u.Connections, b.MaxConnections
+			}},
+			{"Pending requests", "upstream_rq_pending_overflow", func(u *status.BreakerUse, b *status.BreakerLimits) (uint64, uint64) {
+				return u.PendingRequests, b.MaxPendingRequests
+			}},
+			{"Requests", "", func(u *status.BreakerUse, b *status.BreakerLimits) (uint64, uint64) { return u.Requests, b.MaxRequests }},
+			{"Retries", "upstream_rq_retry_overflow", func(u *status.BreakerUse, b *status.BreakerLimits) (uint64, uint64) { return u.Retries, b.MaxRetries }},
 		} {
 			g.row("")
 			g.head(x.name, nil)
-			use, known := number(list, "cluster."+c.ObservabilityName+"."+x.use)
-			if known {
-				g.num(fmt.Sprintf("%.0f", use))
-			} else {
-				g.shown("", none)
-			}
-			for i := range c.Breakers {
-				limit := x.limit(&c.Breakers[i])
-				g.cell(fmt.Sprint(limit), func() {
-					if share := use / float64(max(limit, 1)); known && limit < noLimit {
-						v.bar(share, nearLimit(share))
-					}
-					v.Put(limitText(limit))
-				})
+			for p := range c.Breakers {
+				use, limit := x.of(&c.InUse[p], &c.Breakers[p])
+				g.cell(fmt.Sprintf("%d/%d", use, limit), func() { v.used(use, limit) })
 			}
 			if n, ok := number(list, "cluster."+c.ObservabilityName+"."+x.rejected); ok {
 				g.num(fmt.Sprintf("%.0f", n))
@@ -447,6 +498,9 @@ func (v *view) oneCluster(name string) error {
 func (v *view) clusterPage(c *status.Cluster) {
 	sum := summarize(c)
 	v.summary = fmt.Sprintf("%s of %s healthy", count(sum.healthy), plural(sum.hosts(), "host"))
+	if sum.unhealthy > 0 {
+		v.summary = fmt.Sprintf("%s unhealthy of %s", count(sum.unhealthy), plural(sum.hosts(), "host"))
+	}
 	v.Put(h("<p class='crumbs'><a href='clusters'>Clusters</a> / "), c.Name, h("</p>\n<dl class='panel pad strip'>"))
 	fact := func(name, value string) {
 		if value != "" {
@@ -455,6 +509,7 @@ func (v *view) clusterPage(c *status.Cluster) {
 	}
 	if sum.api {
 		fact("Added", "by API")
+		fact("Version", c.Version)
 	} else {
 		fact("Added", "static")
 	}

@@ -67,8 +67,12 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 		if x, ok := number(list, "server.admin_exposed"); ok && x > 0 {
 			found = append(found, finding{"warn", "The administration port is open to other machines without authentication", "bind it to loopback, or set admin.auth", "server", "Server"})
 		}
-		if x, ok := number(list, "stats.flush_overruns"); ok && x > 0 {
-			found = append(found, finding{"warn", plural(uint64(x), "flush") + " took longer than the interval", "", url("stats", "filter", "flush"), "Stats"})
+		if x, ok := number(list, skippedFlushes); ok && x > 0 {
+			what := "1 flush was skipped"
+			if x > 1 {
+				what = count(uint64(x)) + " flushes were skipped"
+			}
+			found = append(found, finding{"warn", what, "the one before took longer than the interval", url("stat", "name", skippedFlushes), "Stat"})
 		}
 	})
 	if v.src.Unready != nil {
@@ -198,6 +202,13 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 		line(" data-spark='"+physicalMemory+"'", v.spark(&c))
 	}
 	v.Put(h("</div>\n"))
+	if v.src.FlushTime != nil {
+		took := v.src.FlushTime()
+		value, unit := seconds(took.Seconds())
+		skipped, _ := number(list, skippedFlushes)
+		v.Put(h("<div><dt><a href='"), url("stats", "filter", "flush"), h("'>Last flush</a></dt><dd data-value='"), exactValue(took.Seconds()), h("'><span class='big'>"), value, h("</span> <small>"), unit,
+			h("</small></dd><dd class='sub'><span data-stat='"), skippedFlushes, h("'>"), count(uint64(skipped)), h("</span> skipped</dd></div>\n"))
+	}
 	if list := v.certificates(); len(list) > 0 && v.permits("/certs") {
 		meaning, text := expiry(list[0].until, v.now)
 		v.Put(h("<div><dt><a href='certs'>Next certificate</a></dt><dd>"))
@@ -207,8 +218,12 @@ func (v *view) keyFigures(list *store.View, input *report.Report) {
 	v.Put(h("</dl>\n"))
 }
 
-// physicalMemory is the gauge of the memory of the process.
-const physicalMemory = "server.memory_physical_size"
+// The stats behind key figures: the memory of the process, and the flushes that were
+// skipped because the one before took too long.
+const (
+	physicalMemory = "server.memory_physical_size"
+	skippedFlushes = "server.dropped_stat_flushes"
+)
 
 // sumOf returns the sum of the counters whose names begin with prefix.
 func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
@@ -225,7 +240,7 @@ func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
 // topNames appends the received names with the most samples.
 func (v *view) topNames(input *report.Report) {
 	v.panel("top", "Top received names", func() {
-		v.Put(h("<a href='"), url("stats", "sort", "value"), h("'>Stats by value</a>"))
+		v.Put(h("<a href='"), url("stats", "sort", "rate"), h("'>Stats by rate</a>"))
 	}, func() {
 		if len(input.TopSamples) == 0 {
 			v.noTraffic(input)
@@ -335,14 +350,21 @@ func (v *view) limit(x report.Limit) {
 
 // adminPort appends the use of the administration port.
 func (v *view) adminPort(list *store.View) {
-	v.panel("port", "Administration port", nil, func() {
+	v.panel("port", "Administration port", func() {
+		v.Put(h("<a href='"), url("stats", "filter", portStats), h("'>Stats</a>"))
+	}, func() {
 		v.pairs(func(pair func(string, func())) {
 			for _, x := range [...][2]string{
-				{"Requests", "http.admin.downstream_rq_total"}, {"Requests running", "http.admin.downstream_rq_active"},
+				{"Requests", "http.admin.downstream_rq_total"}, {"Requests running", "http.admin.downstream_rq_active"}, {"p99", adminTime},
 				{"Connections", "listener.admin.downstream_cx_active"}, {"Refused: busy", "admin.busy_rejected"},
 				{"Refused: foreign pages", "admin.csrf_rejected"}, {"Refused: unknown host", "admin.host_rejected"},
-				{"Skipped flushes", "server.dropped_stat_flushes"},
 			} {
+				if x[1] == adminTime {
+					if exact, text := v.p99(list, adminTime); exact != "" {
+						pair(x[0], v.text(h("<a href='"), url("stat", "name", adminTime), h("' data-value='"), exact, h("'>"), text, h("</a>")))
+					}
+					continue
+				}
 				if value, ok := number(list, x[1]); ok {
 					pair(x[0], v.text(h("<span data-stat='"), x[1], h("'>"), grouped(fmt.Sprintf("%.0f", value)), h("</span>")))
 				}
@@ -350,6 +372,12 @@ func (v *view) adminPort(list *store.View) {
 		})
 	})
 }
+
+// portStats selects the stats of the administration port.
+const portStats = `^(http\.admin|listener\.admin|admin)\.`
+
+// adminTime is the histogram of the times of requests to the port.
+const adminTime = "http.admin.downstream_rq_time"
 
 // worst returns up to n clusters with unhealthy or degraded hosts, the worst first.
 func (v *view) worst(n int) []clusterRow {

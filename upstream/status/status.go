@@ -12,9 +12,11 @@ type Cluster struct {
 	Name              string
 	ObservabilityName string        // the alternative name for statistics, or Name
 	AddedViaAPI       bool          // false for clusters of the static configuration
+	Version           string        // of the configuration that added it by API; empty if static
 	EDSServiceName    string        // empty unless EDS knows the cluster by another name
 	Outlier           *OutlierRates // nil without an outlier detector
 	Breakers          [2]BreakerLimits
+	InUse             [2]BreakerUse
 	// Hosts calls yield with each host in order, priority by priority, until yield
 	// returns false. The host is valid until yield returns. Nil means no hosts.
 	Hosts func(yield func(*Host) bool)
@@ -26,6 +28,9 @@ type OutlierRates struct{ Average, Threshold, LocalAverage, LocalThreshold float
 
 // BreakerLimits are the circuit breaker limits of one request priority.
 type BreakerLimits struct{ MaxConnections, MaxPendingRequests, MaxRequests, MaxRetries uint64 }
+
+// BreakerUse is how much of the limits of one request priority is in use.
+type BreakerUse struct{ Connections, PendingRequests, Requests, Retries uint64 }
 
 // Host is the status of one host of a cluster.
 type Host struct {
