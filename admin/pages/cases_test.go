@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -182,6 +183,24 @@ func TestClusterColumns(t *testing.T) {
 	}
 	if body := string(request(srv, "clusters?cluster=plain", "").Body); !strings.Contains(body, "<title>2 unhealthy of 4 hosts · plain · ") {
 		t.Error("the title of a cluster does not say how many hosts are unhealthy")
+	}
+}
+
+// TestListenerStates expects the state of each listener, the rest of its drain time, and
+// its connections.
+func TestListenerStates(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) {
+		c.Sources.Listeners = func() []listeners.Listener {
+			return []listeners.Listener{{Name: "tcp"}, {Name: "plain", Protocol: listeners.UDP, DrainEnd: testNow.Add(95 * time.Second)},
+				{Name: "late", Direction: listeners.Inbound, DrainEnd: testNow.Add(-time.Second)}, {Name: "gone", Stopped: true}}
+		}
+	})
+	want := "tcp\t\tTCP\tunspecified\tactive\t\t1\t\nplain\t\tUDP\tunspecified\tdraining\t95\t\t\nlate\t\tTCP\tinbound\tdraining\t0\t\t\ngone\t\tTCP\tunspecified\tdrained\t\t\t\n"
+	if _, got, _ := strings.Cut(string(request(srv, "listeners?tsv=listeners", "").Body), "\n"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if body := string(request(srv, "listeners", "").Body); !strings.Contains(body, ">1 min 35 s</td>") || !strings.Contains(body, "<title>2 draining of 4 listeners · Listeners · ") {
+		t.Error(body)
 	}
 }
 

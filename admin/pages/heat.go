@@ -3,6 +3,8 @@ package pages
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
@@ -14,6 +16,9 @@ const (
 	heatColumns = 60
 	heatRows    = 24
 	heatLevels  = 5
+
+	stripRows = 30
+	stripTall = 4 // pixels of a row
 )
 
 // ranges are the times that the strip covers.
@@ -68,6 +73,63 @@ func (v *view) heat(columns []history.Point, l *histogram.Layout, log bool) {
 		v.Put(h("<rect class='f l"), level+1, h("' x='"), level*14, h("' width='14' height='10'/>"))
 	}
 	v.Put(h("</svg> "), count(most), h("</span></p>\n"))
+}
+
+// strip appends the distributions over time under the bars, on their axis: a row for each
+// step, the newest on top, with the median and the 99th percentile.
+func (v *view) strip(rows []history.Point, l *histogram.Layout, a axis, n int) {
+	if len(rows) == 0 {
+		return
+	}
+	slices.Reverse(rows)
+	cells := make([][]bin, len(rows))
+	most, total := uint64(1), uint64(0)
+	for i := range rows {
+		total += rows[i].Stats.Count()
+		cells[i] = bins(&histogram.Snapshot{Interval: rows[i].Stats, Cumulative: rows[i].Stats}, a, n)
+		for _, b := range cells[i] {
+			most = max(most, b.interval)
+		}
+	}
+	tall := stripTall * len(rows)
+	var levels [heatLevels + 1]strings.Builder
+	var lines [2]strings.Builder
+	width := 100 / float64(n)
+	for i, list := range cells {
+		for x := 0; x < n; { // cells of the same level are one
+			at, level := x, heatLevel(list[x].interval, most)
+			for x++; x < n && heatLevel(list[x].interval, most) == level; x++ {
+			}
+			if level > 0 {
+				fmt.Fprintf(&levels[level], "M%.2f %dh%.2fv%dH%.2fz", float64(at)*width, i*stripTall, float64(x-at)*width, stripTall, float64(at)*width)
+			}
+		}
+		if rows[i].Stats.Count() == 0 {
+			continue
+		}
+		for j, q := range [...]float64{.5, .99} {
+			if lines[j].Len() == 0 {
+				lines[j].WriteByte('M')
+			} else {
+				lines[j].WriteByte('L')
+			}
+			fmt.Fprintf(&lines[j], "%.2f %d", a.at(rows[i].Stats.Quantile(q)), i*stripTall+stripTall/2)
+		}
+	}
+	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' height='"), max(tall, 24), h("'><text class='end' x='46' y='10'>now</text><text class='end' x='46' y='"), max(tall, 24)-2, h("'>"),
+		"−"+span(v.now.Sub(rows[len(rows)-1].Start)), h("</text></svg><svg class='plot strip' role='img' viewBox='0 0 100 "), tall, h("' width='100%' height='"), tall, h("' preserveAspectRatio='none' aria-label='"),
+		fmt.Sprintf("The same axis over time: %s in %s, the newest on top. “Over time” has the numbers.", plural(total, "value"), plural(len(rows), "step")), h("'>"))
+	for level := 1; level <= heatLevels; level++ {
+		if levels[level].Len() > 0 {
+			v.Put(h("<path class='f l"), level, h("' d='"), levels[level].String(), h("'/>"))
+		}
+	}
+	for j := range lines {
+		if lines[j].Len() > 0 {
+			v.Put(h("<path class='halo' d='"), lines[j].String(), h("'/><path class='through' d='"), lines[j].String(), h("'/>"))
+		}
+	}
+	v.Put(h("</svg></div>\n<p class='legend'><span>Below, over time: darker is more values, lines are P50 and P99</span></p>\n"))
 }
 
 // heatLevel returns a level from 1 for few values to heatLevels for the most, 0 for none.

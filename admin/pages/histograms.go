@@ -127,7 +127,7 @@ func (v *view) histogram(name string, hist *store.Histogram, p *past) {
 // merged appends the sum of all histograms that match.
 func (v *view) merged(m *merged, pattern string) {
 	v.note("info", "", func() {
-		v.Put("The sum of ", plural(m.n, "histogram"), ". Counts and buckets of a sum are exact.")
+		v.Put("The sum of ", plural(m.n, "histogram"), ". It is exact for buckets; the quantiles of a sum have the same error bound as those of one.")
 		if m.others > 0 {
 			v.Put(" ", plural(m.others, "histogram"), " with other units or buckets, or behind the first ", count(mostMerged), ", are left out.")
 		}
@@ -189,7 +189,8 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	switch picture {
 	case "bars":
 		v.segments("Height", "y", "share", "Share", "count", "Count")
-	case "time":
+	}
+	if picture != "cdf" && p.kept && !p.merged {
 		v.segments("Time", "over", "", "5 min", "1h", "1 h", "1d", "1 d")
 	}
 	v.Put(h("</div>\n"))
@@ -216,7 +217,11 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	} else {
 		v.plot(&shown, a, list, shares)
 	}
-	v.Put(h("<p id='bin' class='quiet' aria-live='polite'></p></div>\n"))
+	v.Put(h("<p id='bin' class='quiet' aria-live='polite'></p>"))
+	if picture == "bars" && p.kept && !p.merged {
+		v.strip(p.columns(layout, v.now.Add(-v.duration("over", ranges[:]).length), stripRows), layout, a, len(list))
+	}
+	v.Put(h("</div>\n"))
 	v.compareForm(p)
 	v.Put(h("</section>\n<div class='cols'>\n"))
 	v.tablePanel("quantiles", "Quantiles", func() { v.quantileTable(&shown, unit) })
@@ -337,7 +342,7 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 	}
 	g.end()
 	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))
-	v.keep("name", "filter", "x", "y", "view", "offset", "compare", "a", "b", "span", "merge", "unused")
+	v.keep("name", "filter", "x", "y", "view", "offset", "compare", "a", "b", "span", "opened", "over", "merge", "unused")
 	v.Put(h("<label>Any quantile, in percent <input type='text' class='short' name='q' inputmode='decimal' value='"), v.query.Value("q"), h("'"))
 	if v.query.Value("q") != "" && !valid {
 		v.Put(h(" aria-invalid='true' aria-describedby='q-error'"))

@@ -1,10 +1,13 @@
 package pages
 
 import (
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 func showListeners(v *view) error {
@@ -13,13 +16,28 @@ func showListeners(v *view) error {
 		list = v.src.Listeners()
 	}
 	v.summary = plural(len(list), "listener")
+	draining, drained := 0, 0
+	for _, l := range list {
+		switch {
+		case l.Stopped:
+			drained++
+		case !l.DrainEnd.IsZero():
+			draining++
+		}
+	}
+	switch {
+	case draining > 0:
+		v.summary = count(draining) + " draining of " + v.summary
+	case drained > 0:
+		v.summary = count(drained) + " drained of " + v.summary
+	}
 	v.panel("listeners-head", "Listeners", func() { v.actions("listeners", "/listeners?format=json") }, func() {
 		if len(list) == 0 {
 			v.empty("The server has no listeners.")
 			return
 		}
 		g := v.grid("listeners", "Listeners", "cards", order{}, column{head: "Name"}, column{head: "Addresses"}, column{head: "Protocol"}, column{head: "Direction"},
-			column{head: "State"}, column{head: "Connections", class: "num"})
+			column{head: "State"}, column{head: "Drain time left", class: "num"}, column{head: "Connections", class: "num"}, column{head: "per second", class: "num"})
 		open := v.connections()
 		for _, l := range list {
 			var addresses []string
@@ -39,16 +57,27 @@ func showListeners(v *view) error {
 			}
 			g.cell(protocol, nil)
 			g.cell(strings.ToLower(l.Direction.String()), nil)
-			if l.Stopped {
-				g.cell("drained", func() { v.word("warn", "drained") })
-			} else {
-				g.cell("active", func() { v.word("ok", "active") })
+			state, meaning, left := "active", "ok", time.Duration(-1)
+			switch {
+			case l.Stopped:
+				state, meaning = "drained", "warn"
+			case !l.DrainEnd.IsZero():
+				state, meaning, left = "draining", "warn", max(l.DrainEnd.Sub(v.now), 0)
 			}
-			if n, ok := open[l.Name]; ok {
-				g.num(strconv.Itoa(n))
-			} else {
+			g.cell(state, func() { v.word(meaning, state) })
+			if left < 0 {
 				g.shown("", none)
+			} else {
+				g.cell(exactValue(left.Seconds()), v.text(span(left)))
 			}
+			n, ok := open[l.Name]
+			if !ok {
+				g.shown("", none)
+				g.shown("", none)
+				continue
+			}
+			g.num(strconv.FormatUint(n.open, 10))
+			g.shown(exactValue(n.perSecond), rate(n.perSecond))
 		}
 		g.end()
 	})
@@ -57,19 +86,31 @@ func showListeners(v *view) error {
 	return nil
 }
 
-// connections returns the number of open connections by listener, as far as it is
-// known.
-func (v *view) connections() map[string]int {
-	open := make(map[string]int)
+// connections counts the connections of a listener.
+type connections struct {
+	open      uint64
+	perSecond float64 // accepted in the last flush; NaN if that is not known
+}
+
+// connections returns the connections by listener, as far as they are known.
+func (v *view) connections() map[string]connections {
+	list := make(map[string]connections)
 	if v.src.Ingest == nil || !v.permits("/ingest") {
-		return open
+		return list
 	}
-	for _, l := range v.src.Ingest.Report().Listeners {
-		if l.Protocol != "udp" && l.Protocol != "unixgram" {
-			open[l.Name] = int(l.Connections)
+	v.stats(func(stats *store.View) {
+		for _, l := range v.src.Ingest.Report().Listeners {
+			if l.Protocol == "udp" || l.Protocol == "unixgram" {
+				continue
+			}
+			n := connections{l.Connections, math.NaN()}
+			if c, ok := stats.Find("ingest.connections_total.listener." + l.Name); ok && v.src.History != nil {
+				n.perSecond = v.spark(&c).latest
+			}
+			list[l.Name] = n
 		}
-	}
-	return open
+	})
+	return list
 }
 
 // healthSwitch appends the buttons that fail and restore inbound health checks.

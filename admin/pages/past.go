@@ -2,6 +2,7 @@ package pages
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
@@ -88,6 +89,26 @@ var (
 	spans = [...]duration{{"", time.Minute, "1 min"}, {"10s", 10 * time.Second, "10 s"}, {"5m", 5 * time.Minute, "5 min"}, {"10m", 10 * time.Minute, "10 min"}, {"1h", time.Hour, "1 h"}}
 )
 
+// moments returns the moments, and two that depend on the page: when it
+// was opened, which the address keeps, and the last reset of the counters.
+func (v *view) moments() []duration {
+	list := append(slices.Clone(moments[:]), duration{"open", v.now.Sub(v.opened()), "page open"})
+	for _, e := range v.site.srv.Audit(1000) { // newest first
+		if e.Path == "/reset_counters" && e.Status == 200 && !e.DryRun {
+			return append(list, duration{"reset", v.now.Sub(e.Time), "reset of counters"})
+		}
+	}
+	return list
+}
+
+// opened returns when the page was opened first, in this address.
+func (v *view) opened() time.Time {
+	if ms, err := strconv.ParseInt(v.query.Value("opened"), 10, 48); err == nil && ms > 0 && !time.UnixMilli(ms).After(v.now) {
+		return time.UnixMilli(ms)
+	}
+	return v.now
+}
+
 // duration is a choice of a duration in a form.
 type duration struct {
 	value  string
@@ -133,8 +154,9 @@ func (v *view) chosen(s *histogram.Snapshot, p *past) both {
 	if !v.query.Has("compare") || p.merged {
 		return both{s, "interval", "since the start", false}
 	}
+	moments := v.moments()
 	window := func(name string) (*histogram.Stats, string) {
-		to := v.now.Add(-v.duration(name, moments[:]).length)
+		to := v.now.Add(-v.duration(name, moments).length)
 		sum, length, end := p.between(s.Cumulative.Layout(), to.Add(-v.duration("span", spans[:]).length), to)
 		if end.IsZero() {
 			return sum, "no history"
@@ -161,14 +183,15 @@ func (v *view) compareForm(p *past) {
 	}
 	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))
 	v.keep("name", "filter", "x", "y", "view", "offset", "q", "over")
-	v.Put(h("<input type='hidden' name='compare' value='1'>Compare "))
+	v.Put(h("<input type='hidden' name='opened' value='"), strconv.FormatInt(v.opened().UnixMilli(), 10), h("'><input type='hidden' name='compare' value='1'>Compare "))
+	moments := v.moments()
 	v.durations("the", "span", spans[:])
-	v.durations("until, A,", "a", moments[:])
-	v.durations("with as much until, B,", "b", moments[:])
+	v.durations("until, A,", "a", moments)
+	v.durations("with as much until, B,", "b", moments)
 	v.Put(h("<button type='submit'>Compare</button>"))
 	if v.query.Has("compare") {
 		v.Put(h(" <a href='"), v.here("compare", "", "a", "", "b", "", "span", ""), h("'>Interval and all values</a>"))
-		earliest := v.now.Add(-max(v.duration("a", moments[:]).length, v.duration("b", moments[:]).length) - v.duration("span", spans[:]).length)
+		earliest := v.now.Add(-max(v.duration("a", moments).length, v.duration("b", moments).length) - v.duration("span", spans[:]).length)
 		if earliest.Before(p.complete) {
 			v.Put(h(" <span class='warn'>The history begins "), span(v.now.Sub(p.complete)), h(" ago; values before are missing.</span>"))
 		}

@@ -117,6 +117,52 @@ func TestCompareWindows(t *testing.T) {
 	}
 }
 
+// TestCompareWithNamedMoments compares with the moment when the page was opened, which
+// the address keeps, and with the last reset of the counters.
+func TestCompareWithNamedMoments(t *testing.T) {
+	l := newTimeline(t, 50)
+	body := func() string { return string(l.srv.Request("GET", Prefix+"histograms?name=took", nil).Body) }
+	if b := body(); !strings.Contains(b, fmt.Sprintf("name='opened' value='%d'", l.now.UnixMilli())) || !strings.Contains(b, ">page open</option>") || strings.Contains(b, "reset of counters") {
+		t.Error(b)
+	}
+	if r := l.srv.Request("POST", "/reset_counters?dry_run=1", nil); r.Status != 200 || strings.Contains(body(), "reset of counters") {
+		t.Errorf("a trial counts as reset: %d", r.Status)
+	}
+	l.srv.Request("POST", "/reset_counters", nil)
+	if b := body(); !strings.Contains(b, "<option value='reset'>reset of counters</option>") {
+		t.Error(b)
+	}
+	end := l.now
+	l.now = l.now.Add(30 * time.Second)
+	for query, to := range map[string]time.Time{"a=open": end.Add(-time.Minute), "a=reset": end} {
+		want := l.between(to.Add(-time.Minute), to)
+		target := fmt.Sprintf("histograms?name=took&compare=1&%s&opened=%d", query, end.Add(-time.Minute).UnixMilli())
+		if got := strings.Split(l.table(t, target, "quantiles"), "\n")[3]; strings.Split(got, "\t")[2] != fmt.Sprint(want.Quantile(.5)) {
+			t.Errorf("%s: %q, want the median %v", query, got, want.Quantile(.5))
+		}
+	}
+}
+
+// TestStripUnderBars expects the values over time under the bars, on the page of the
+// stat too, each row where the bars have it, and the lines of two quantiles.
+func TestStripUnderBars(t *testing.T) {
+	l := newTimeline(t, 50)
+	for _, target := range []string{"histograms?name=took", "stat?name=took", "histograms?name=took&x=linear&y=count&over=1h"} {
+		body := l.srv.Request("GET", Prefix+target, nil).Body
+		checkPage(t, l.srv, body)
+		_, strip, _ := strings.Cut(string(body), "class='plot strip'")
+		strip, _, _ = strings.Cut(strip, "</svg>")
+		if strings.Count(strip, "class='through'") != 2 || strings.Count(strip, "<path class='f l") < 3 || !strings.Contains(strip, "483 values in 50 steps") {
+			t.Errorf("%s: the strip is %.300s", target, strip)
+		}
+	}
+	for _, target := range []string{"histograms?name=took&view=cdf", "histograms?merge=1"} {
+		if strings.Contains(string(l.srv.Request("GET", Prefix+target, nil).Body), "class='plot strip'") {
+			t.Errorf("%s has a strip", target)
+		}
+	}
+}
+
 // TestCompareOutsideOfHistory says from when on the history is complete.
 func TestCompareOutsideOfHistory(t *testing.T) {
 	l := newTimeline(t, 50)
