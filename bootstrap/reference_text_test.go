@@ -4,8 +4,8 @@ package bootstrap
 const referenceHead = `# Configuration
 
 The keys of the bootstrap file, generated from its decoder (` + "`go test ./bootstrap -run TestReference -update`" + `).
-[default.yaml](../bootstrap/default.yaml) and the [examples](../examples/bootstrap) show them in context. Check a file with
-` + "`statsd-admin --config-path FILE --mode validate`" + `.
+[default.yaml](../bootstrap/default.yaml) and the [examples](../examples/bootstrap) show them in context. A file replaces
+default.yaml as a whole: what it leaves out is off. Check a file with ` + "`statsd-admin --config-path FILE --mode validate`" + `.
 
 Keys can be written in snake_case or lowerCamelCase; an empty value (null) means not set. Durations of Envoy's keys are
 seconds (` + "`5s`, `0.25s`" + `); those of our own can mix units (` + "`250ms`, `1h30m`" + `). In paths, ` + "`[]`" + ` stands for each element of
@@ -26,8 +26,8 @@ const clusterDocs = "[Envoy's documentation](https://www.envoyproxy.io/docs/envo
 var reference = []section{
 	{"Top level", "", "", []row{
 		{"node", "", "Identity of this server, for control planes and `/server_info`."},
-		{"admin", "", "Administration interface. Without an address there is none."},
-		{"statsd", "", "StatsD input. Without this section no StatsD lines are received."},
+		{"admin", "", "Administration interface. Without an address there is none, and the log has a warning."},
+		{"statsd", "", "StatsD input. Without this section no StatsD lines are received, and without clusters the log has a warning."},
 		{"health_listeners", "", "Listeners that only answer health checks."},
 		{"stats_config", "", "Tags, filters and histogram buckets of stats."},
 		{"stats_flush_interval", "5s", "Time between flushes."},

@@ -100,6 +100,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err != nil {
 		return p.fail(err)
 	}
+	for _, w := range missing(cfg) {
+		o.warn(w)
+	}
 	if o.Mode == ModeValidate {
 		if err := check(o, cfg, p.stderr); err != nil {
 			return p.fail(err)
@@ -150,6 +153,19 @@ func loadConfig(o *Options) (*bootstrap.Config, error) {
 		return nil, errors.New("error: Only one of ApplicationLogConfig.log_format or CLI option --log-format can be specified.")
 	}
 	return cfg, nil
+}
+
+// missing returns warnings about absent sections without which the daemon does
+// little: a file replaces the defaults as a whole.
+func missing(c *bootstrap.Config) []string {
+	var out []string
+	if c.Admin.Address.IsZero() {
+		out = append(out, "no administration interface: admin.address is not set")
+	}
+	if !c.StatsD.Enabled && c.StaticResources.Node == nil && c.DynamicResources.Node == nil {
+		out = append(out, "no StatsD listener: the section statsd is missing")
+	}
+	return out
 }
 
 // configName is what messages call the configuration.

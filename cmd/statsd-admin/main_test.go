@@ -37,6 +37,10 @@ func TestExitStatus(t *testing.T) {
 	logs := write(t, "logs.yaml", "admin: {access_log_path: "+inDir("a")+", address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+
 		"cluster_manager: {outlier_detection: {event_log_path: "+inDir("b")+"}}\n"+
 		"static_resources: {clusters: [{name: c, hosts: [{pipe: {path: /x}}], health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}, event_log_path: "+inDir("c")+"}]}]}\n")
+	const (
+		noAdmin  = "warning: no administration interface: admin.address is not set\n"
+		noStatsD = "warning: no StatsD listener: the section statsd is missing\n"
+	)
 	tests := []struct {
 		name           string
 		args           []string
@@ -49,9 +53,11 @@ func TestExitStatus(t *testing.T) {
 		{"hot-restart-disabled", []string{"--hot-restart-version", "--disable-hot-restart"}, 0, "", "disabled\n"},
 		{"bad-flag", []string{"--mode", "x"}, 1, "", "error: unknown mode 'x'\n"},
 		{"unknown-flag", []string{"--x"}, 1, "", "error: Couldn't find match for argument: --x\n"},
-		{"validate", []string{"--mode", "validate", "-c", good}, 0, "configuration '" + good + "' OK\n", ""},
+		{"validate", []string{"--mode", "validate", "-c", good}, 0, "configuration '" + good + "' OK\n", noStatsD},
+		{"validate-complete", []string{"--mode", "validate", "-c", good, "--config-yaml", "statsd: {}"}, 0, "configuration '" + good + "' OK\n", ""},
 		{"validate-default", []string{"--mode", "validate"}, 0, "configuration 'embedded default' OK\n", ""},
-		{"validate-yaml", []string{"--mode", "validate", "--config-yaml", "{}"}, 0, "configuration '--config-yaml' OK\n", ""},
+		{"validate-yaml", []string{"--mode", "validate", "--config-yaml", "{}"}, 0, "configuration '--config-yaml' OK\n", noAdmin + noStatsD},
+		{"validate-clusters-only", []string{"--mode", "validate", "--config-yaml", "static_resources: {}"}, 0, "configuration '--config-yaml' OK\n", noAdmin},
 		{"validate-bad", []string{"--mode", "validate", "-c", bad}, 1, "", "…" + bad + ":2:9: admin.mode: \"x\" is not one of full, read_only, metrics_only\n"},
 		{"validate-clusters", []string{"--mode", "validate", "--config-yaml", "static_resources:\n  clusters:\n  - {name: a, connect_timeout: -1s}\n  - name: b\n    lb_policy: NO\nadmin: {mode: x}"}, 1, "",
 			"bootstrap: 3 errors in the configuration:\n" +
@@ -59,9 +65,9 @@ func TestExitStatus(t *testing.T) {
 				"  <config-yaml>:5:16: static_resources.clusters[1].lb_policy: cluster \"b\": \"NO\" is not a load balancing policy (ROUND_ROBIN, LEAST_REQUEST, RING_HASH, RANDOM, MAGLEV, CLUSTER_PROVIDED, LOAD_BALANCING_POLICY_CONFIG)\n" +
 				"  <config-yaml>:6:15: admin.mode: \"x\" is not one of full, read_only, metrics_only\n"},
 		{"validate-unknown", []string{"--mode", "validate", "--config-yaml", "extra: 1"}, 1, "", "…<config-yaml>:1:1: extra: unknown field"},
-		{"validate-unknown-allowed", []string{"--mode", "validate", "--allow-unknown-static-fields", "--config-yaml", "extra: 1"}, 0, "configuration '--config-yaml' OK\n", ""},
+		{"validate-unknown-allowed", []string{"--mode", "validate", "--allow-unknown-static-fields", "--config-yaml", "extra: 1"}, 0, "configuration '--config-yaml' OK\n", noAdmin + noStatsD},
 		{"validate-warns", []string{"--mode", "validate", "--allow-unknown-fields", "--config-yaml", "tracing: {a: 1}"}, 0, "configuration '--config-yaml' OK\n",
-			"warning: --allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.\nwarning: <config-yaml>:1:10: tracing: accepted, but has no effect\n"},
+			"warning: --allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.\n" + noAdmin + noStatsD + "warning: <config-yaml>:1:10: tracing: accepted, but has no effect\n"},
 		{"validate-refused-cluster", []string{"--mode", "validate", "--config-yaml", "static_resources:\n  clusters:\n  - {name: c, filters: [{name: f}]}"}, 1, "",
 			"<config-yaml>:3:6: upstream: cluster \"c\": filters: no network filter runs on upstream connections here\n"},
 		{"validate-control-plane", []string{"--mode", "validate", "--config-yaml", "node: {id: a, cluster: b}\nlayered_runtime: {layers: [{name: x, rtds_layer: {name: x, rtds_config: " +
