@@ -1,0 +1,184 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWideCharacters has the ends of the ranges whose characters take two columns, and
+// their neighbors.
+func TestWideCharacters(t *testing.T) {
+	for _, tt := range []struct{ from, to rune }{
+		{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3040, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60},
+		{0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
+	} {
+		if wide(tt.from-1) || !wide(tt.from) || !wide(tt.to) || wide(tt.to+1) {
+			t.Errorf("%x to %x: %t, %t to %t, %t", tt.from, tt.to, wide(tt.from-1), wide(tt.from), wide(tt.to), wide(tt.to+1))
+		}
+	}
+}
+
+func TestTexts(t *testing.T) {
+	st := Style{}
+	for _, tt := range []struct{ got, want string }{
+		{st.right("ab", 2), "ab"}, {st.right("ab", 3), " ab"}, {st.right("abcd", 3), "a…d"},
+		{st.levels([]float64{0, -1, 1, 4, 8}), "  ▁▄█"}, {st.levels([]float64{0, 0}), "  "}, {st.levels([]float64{0.001, 8}), "▁█"},
+		{st.bar(0, 4), "░░░░"}, {st.bar(0.01, 4), "█░░░"}, {st.bar(2, 4), "████"},
+		{since(59_999), "59s"}, {since(60_000), "1m"}, {since(3_599_999), "59m"}, {since(3_600_000), "1h"}, {since(90_000_000), "25h"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+// TestSmallestScreen: the smallest screen has rows, a smaller one says that it is.
+func TestSmallestScreen(t *testing.T) {
+	s := newScreen(Style{}, "h", "", "name")
+	feed(t, s, start)
+	for _, tt := range []struct {
+		columns, lines int
+		small          bool
+	}{
+		{leastColumns, frame + 1, false}, {leastColumns - 1, frame + 1, true}, {leastColumns, frame, true}, {0, 0, true},
+	} {
+		got := s.draw(tt.columns, tt.lines)
+		if small := len(got) == 1; small != tt.small || !small && len(got) != tt.lines {
+			t.Errorf("%d columns, %d lines: %q", tt.columns, tt.lines, got)
+		}
+	}
+}
+
+// TestFilterIsBounded types a long filter.
+func TestFilterIsBounded(t *testing.T) {
+	s := newScreen(Style{}, "", "", "name")
+	s.key("/", 10)
+	for range 1001 {
+		s.key("x", 10)
+	}
+	s.key("enter", 10)
+	if len(s.filter) != 1000 {
+		t.Errorf("a filter of %d bytes", len(s.filter))
+	}
+}
+
+// TestOnlyHistogramsOpen: Enter on another stat says why nothing opens.
+func TestOnlyHistogramsOpen(t *testing.T) {
+	s := newScreen(Style{}, "", "", "name")
+	feed(t, s, start)
+	for i := range s.rows() {
+		s.view, s.selected, s.message = viewStats, i, ""
+		r := s.current()
+		s.key("enter", 10)
+		if opened := s.view == viewHistogram; opened != (r.kind == "histogram") || opened == (s.message != "") {
+			t.Errorf("%s: opened %t, message %q", r.kind, opened, s.message)
+		}
+	}
+}
+
+// TestHeadWithoutEvents has no time before the first event.
+func TestHeadWithoutEvents(t *testing.T) {
+	if head := newScreen(Style{}, "h", "", "name").head(); strings.Contains(head, "1970") || strings.Contains(head, "Z") {
+		t.Error(head)
+	}
+}
+
+// TestGroupedBins: when bins share a line, its count is their sum and the shares of all
+// lines make the whole.
+func TestGroupedBins(t *testing.T) {
+	var bins []string
+	for i := range 20 {
+		bins = append(bins, fmt.Sprintf("[%d,1,%d]", 10+i, 1+i%2))
+	}
+	d, err := readDistribution(strings.NewReader(`{"v":1,"histograms":1,"unit":"ms","count":30,"sum":60,"min":10,"max":30,"quantiles":[],"bins":[` + strings.Join(bins, ",") + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := d.lines(Style{}, 80, 8)[3:]
+	if len(lines) != 5 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for i, l := range lines {
+		want := fmt.Sprintf("%9d - %-9d  %9d   20.0%%", 10+4*i, 14+4*i, 6)
+		if !strings.HasPrefix(l, want) {
+			t.Errorf("got %q, want %q", l, want)
+		}
+	}
+}
+
+// TestMalformedClusters keeps the reason of a bad answer.
+func TestMalformedClusters(t *testing.T) {
+	if b, err := readBoard(strings.NewReader("{"), 0, nil); err == nil || b != nil || !strings.Contains(err.Error(), "malformed answer") {
+		t.Errorf("%v, %v", b, err)
+	}
+}
+
+// TestLongestEvent has a line of the limit, and one that is a byte longer.
+func TestLongestEvent(t *testing.T) {
+	for _, more := range []int{0, 1} {
+		r := newReader(strings.NewReader(strings.Repeat("x", maxEvent-1+more) + "\n"))
+		if line, err := r.readLine(); (err == nil) != (more == 0) || err == nil && len(line) != maxEvent-1 {
+			t.Errorf("%d bytes more: %d bytes, %v", more, len(line), err)
+		}
+	}
+}
+
+// TestDelays: attempts to reach the server come at growing distances, and soon again
+// after one that succeeded.
+func TestDelays(t *testing.T) {
+	var got []time.Duration
+	l := newLoop(Config{After: func(d time.Duration) <-chan time.Time { got = append(got, d); return nil }})
+	s := newScreen(Style{}, "", "", "name")
+	for range 6 {
+		l.take(s, news{err: errors.New("lost")})
+	}
+	l.take(s, news{event: &event{}})
+	l.take(s, news{err: errors.New("lost")})
+	l.take(s, news{err: &Refused{"no"}})    // is not tried again
+	l.take(s, news{stream: 9, err: io.EOF}) // of a stream that was replaced
+	want := "[1s 2s 4s 8s 10s 10s 1s]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("delays %v, want %s", got, want)
+	}
+	if l = newLoop(Config{}); l.After == nil {
+		t.Error("without a clock nothing is tried again")
+	}
+}
+
+// TestNewStreamEndsTheOld: the request of a stream ends when another filter replaces it.
+func TestNewStreamEndsTheOld(t *testing.T) {
+	requests := make(chan context.Context, 2)
+	l := newLoop(Config{Get: func(ctx context.Context, _ string) (io.ReadCloser, error) {
+		requests <- ctx
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	l.open(ctx, "a")
+	first := <-requests
+	l.open(ctx, "b")
+	<-first.Done()
+	second := <-requests
+	if second.Err() != nil {
+		t.Error("the new stream has ended too")
+	}
+	cancel()
+	<-second.Done()
+}
+
+// TestColumns: what stats can be sorted by is a copy.
+func TestColumns(t *testing.T) {
+	all := Columns()
+	if len(all) != len(columns) {
+		t.Fatalf("%v", all)
+	}
+	all[0] = ""
+	if Columns()[0] == "" {
+		t.Error("a caller can change the columns")
+	}
+}
