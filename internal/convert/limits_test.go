@@ -41,7 +41,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestPrograms: the programs are those that Convert knows.
+// TestPrograms: Convert knows all programs.
 func TestPrograms(t *testing.T) {
 	if n := len(Programs()); n != 4 {
 		t.Errorf("%d programs", n)

@@ -118,7 +118,7 @@ func TestMalformedClusters(t *testing.T) {
 	}
 }
 
-// TestLongestEvent has a line of the limit, and one that is a byte longer.
+// TestLongestEvent has a line of the limit and a longer line.
 func TestLongestEvent(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		r := newReader(strings.NewReader(strings.Repeat("x", maxEvent-1+more) + "\n"))
@@ -129,7 +129,7 @@ func TestLongestEvent(t *testing.T) {
 }
 
 // TestDelays: attempts to reach the server come at growing distances, and soon again
-// after one that succeeded.
+// after a success.
 func TestDelays(t *testing.T) {
 	var got []time.Duration
 	l := newLoop(Config{After: func(d time.Duration) <-chan time.Time { got = append(got, d); return nil }})

@@ -128,7 +128,7 @@ func TestNothingToWriteTo(t *testing.T) {
 	}
 }
 
-// TestReopenFails reopens a file whose directory is gone, and one that is there. The
+// TestReopenFails reopens two files, of which the first has lost its directory. The
 // error is returned, and both take lines.
 func TestReopenFails(t *testing.T) {
 	dir := t.TempDir()

@@ -63,8 +63,8 @@ func TestEndpointMistakes(t *testing.T) {
 	}
 }
 
-// TestTooManyWeightsAreReportedOnce: localities behind the one that exceeds the sum are
-// not reported too.
+// TestTooManyWeightsAreReportedOnce: the locality that exceeds the sum is reported, and
+// none behind it.
 func TestTooManyWeightsAreReportedOnce(t *testing.T) {
 	const host = "lb_endpoints: [{load_balancing_weight: %d, endpoint: {address: {socket_address: {address: 10.0.0.1, port_value: 1}}}}]"
 	heavy, light := fmt.Sprintf(host, uint32(1<<32-1)), fmt.Sprintf(host, 1)
