@@ -22,6 +22,10 @@ func paceCollector(getenv func(string) string) {
 	p.watch()
 }
 
+// startPercent lets the heap grow to 8 MiB before the first collection. A start needs
+// more than the 4 MiB of the default, and keeps most of it.
+const startPercent = 200
+
 // minGrowth is the least growth of the heap between two collections.
 const minGrowth = 8 << 20
 
@@ -71,5 +75,9 @@ func (p *pacer) adjust() {
 func pace(live, other int64) (percent int, memory int64) {
 	growth := max(live/16, minGrowth)
 	need := live + growth + other
-	return int(min(100, growth*100/max(live, 1)+1)), need + need/64 + minGrowth/2
+	memory = need + need/64 + minGrowth/2
+	if live == 0 { // before the first collection, which follows the start
+		return startPercent, memory
+	}
+	return int(min(100, growth*100/live+1)), memory
 }

@@ -13,7 +13,7 @@ func TestPace(t *testing.T) {
 		percent       int
 		least, memory int64
 	}{
-		{0, mib, 100, 9 * mib, 14 * mib},
+		{0, mib, 200, 9 * mib, 14 * mib},
 		{4 * mib, 4 * mib, 100, 16 * mib, 21 * mib},
 		{16 * mib, 4 * mib, 51, 28 * mib, 33 * mib},
 		{200 * mib, 10 * mib, 7, 222 * mib, 235 * mib},
