@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,15 +38,17 @@ func main() {
 	limit := flag.Duration("limit", 0, "start no change after this `time`; default: no limit")
 	nice := flag.Int("nice", 10, "`increment` of the nice value of the tests")
 	importers := flag.Int("importers", 2, "`number` of importing packages that may notice a change; with 0 fewer changes are noticed, in less time")
+	jobs := flag.Int("jobs", 1, "`number` of packages that are judged at the same time")
+	kinds := flag.String("kinds", "", "try only changes of these `kinds`, separated by commas, such as \"defer dropped\"")
 	at := flag.String("at", "", "try only the changes at these `places`: path:line or path:line:column, separated by commas")
 	flag.Parse()
-	if err := run(*root, flag.Args(), *at, *n, *seed, *nice, *importers, *slack, *limit); err != nil {
+	if err := run(*root, flag.Args(), *kinds, *at, *n, *jobs, *seed, *nice, *importers, *slack, *limit); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, patterns []string, at string, n int, seed uint64, nice, importers int, slack, limit time.Duration) error {
+func run(root string, patterns []string, kinds, at string, n, jobs int, seed uint64, nice, importers int, slack, limit time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if limit > 0 {
@@ -88,6 +91,10 @@ func run(root string, patterns []string, at string, n int, seed uint64, nice, im
 		}
 		all = append(all, found...)
 	}
+	if kinds != "" {
+		wanted := strings.Split(kinds, ",")
+		all = slices.DeleteFunc(all, func(m mutant) bool { return !slices.Contains(wanted, m.kind) })
+	}
 	if at != "" {
 		places := strings.Split(at, ",")
 		all = slices.DeleteFunc(all, func(m mutant) bool {
@@ -97,7 +104,7 @@ func run(root string, patterns []string, at string, n int, seed uint64, nice, im
 		n = len(all)
 	}
 	fmt.Printf("%d possible changes in %d packages, seed %d\n", len(all), len(chosen), seed)
-	return r.sample(ctx, draw(all, seed), n)
+	return r.sample(ctx, draw(all, seed), n, jobs)
 }
 
 // find returns the possible changes of a package.
@@ -121,11 +128,15 @@ func (r *runner) find(p *goPackage) (all []mutant, err error) {
 	return all, nil
 }
 
-// sample tries changes of drawn until n were judged, package by package, and prints
-// a line for each.
-func (r *runner) sample(ctx context.Context, drawn []mutant, n int) error {
+// sample tries changes of drawn until n were judged, package by package and jobs
+// packages at a time, and prints a line for each.
+func (r *runner) sample(ctx context.Context, drawn []mutant, n, jobs int) error {
+	var mu sync.Mutex // guards what follows
 	var judged, noticed, limits, bent int
+	var failed error
 	done := func(m mutant, v verdict) {
+		mu.Lock()
+		defer mu.Unlock()
 		switch {
 		case !v.compiled:
 			bent++
@@ -141,8 +152,9 @@ func (r *runner) sample(ctx context.Context, drawn []mutant, n int) error {
 		}
 		judged++
 	}
-	var failed error
-	for judged < n && len(drawn) > 0 && failed == nil && ctx.Err() == nil {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for judged < n && len(drawn) > 0 && ctx.Err() == nil {
 		batch := drawn[:min(n-judged, len(drawn))]
 		drawn = drawn[len(batch):]
 		var order []string
@@ -153,12 +165,27 @@ func (r *runner) sample(ctx context.Context, drawn []mutant, n int) error {
 			}
 			byPackage[m.pkg] = append(byPackage[m.pkg], m)
 		}
-		for _, pkg := range order {
-			if ctx.Err() != nil || failed != nil {
-				break
-			}
-			failed = r.judge(ctx, pkg, byPackage[pkg], done)
+		next := make(chan string)
+		var running sync.WaitGroup
+		for range jobs {
+			running.Go(func() {
+				for pkg := range next {
+					if err := r.judge(ctx, pkg, byPackage[pkg], done); err != nil {
+						mu.Lock()
+						failed = err
+						mu.Unlock()
+						stop()
+					}
+				}
+			})
 		}
+		for _, pkg := range order {
+			if ctx.Err() == nil {
+				next <- pkg
+			}
+		}
+		close(next)
+		running.Wait()
 	}
 	fmt.Printf("%d of %d noticed (%.0f %%), %d of them by a time limit; %d more did not compile\n",
 		noticed, judged, 100*float64(noticed)/float64(max(1, judged)), limits, bent)

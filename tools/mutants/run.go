@@ -40,8 +40,10 @@ type runner struct {
 	tried int // importing packages that may notice a change
 	out   io.Writer
 	pkgs  map[string]*goPackage // of the module
-	built int                   // overlays
-	plain map[string]usual      // of unchanged tests by package
+
+	mu    sync.Mutex
+	built int              // overlays
+	plain map[string]usual // of unchanged tests by package
 }
 
 // list returns the packages that patterns match, in their order.
@@ -291,11 +293,14 @@ func mutantReached(n int) {
 // compile checks that a package with other files compiles. The program is nil if not,
 // and the errors are returned.
 func (r *runner) compile(pkg string, files map[string][]byte, switches bool) (*program, []byte, error) {
+	r.mu.Lock()
 	r.built++
-	p := &program{pkg: pkg, switches: switches, overlay: filepath.Join(r.dir, fmt.Sprint(r.built, ".json")), tests: map[string]bool{}}
+	number := r.built
+	r.mu.Unlock()
+	p := &program{pkg: pkg, switches: switches, overlay: filepath.Join(r.dir, fmt.Sprint(number, ".json")), tests: map[string]bool{}}
 	replace := map[string]string{}
 	for file, src := range files {
-		replace[file] = filepath.Join(r.dir, fmt.Sprint(r.built, "-", filepath.Base(file)))
+		replace[file] = filepath.Join(r.dir, fmt.Sprint(number, "-", filepath.Base(file)))
 		if err := os.WriteFile(replace[file], src, 0o600); err != nil {
 			return nil, nil, err
 		}
@@ -475,10 +480,13 @@ type usual struct {
 func (r *runner) baseline(p *program, name, file string) (u usual, reached map[int]bool, err error) {
 	if !p.switches {
 		// The change is always on: the tests have to pass without it.
-		if u, ok := r.plain[name]; ok {
+		r.mu.Lock()
+		u, ok := r.plain[name]
+		r.mu.Unlock()
+		if ok {
 			return u, nil, nil
 		}
-		plain := &program{pkg: p.pkg, overlay: filepath.Join(r.dir, "none.json"), tests: map[string]bool{}}
+		plain := &program{pkg: p.pkg, overlay: strings.TrimSuffix(p.overlay, ".json") + "-none.json", tests: map[string]bool{}}
 		if err := os.WriteFile(plain.overlay, []byte("{}"), 0o600); err != nil {
 			return u, nil, err
 		}
@@ -488,7 +496,7 @@ func (r *runner) baseline(p *program, name, file string) (u usual, reached map[i
 		}
 		defer os.Remove(file)
 	}
-	log := filepath.Join(r.dir, "reached")
+	log := strings.TrimSuffix(p.overlay, ".json") + "-reached"
 	if err := os.WriteFile(log, nil, 0o600); err != nil {
 		return u, nil, err
 	}
@@ -509,7 +517,9 @@ func (r *runner) baseline(p *program, name, file string) (u usual, reached map[i
 		u.skip += "|^" + test + "$"
 	}
 	if !p.switches {
+		r.mu.Lock()
 		r.plain[name] = u
+		r.mu.Unlock()
 	}
 	text, err := os.ReadFile(log)
 	reached = map[int]bool{}
