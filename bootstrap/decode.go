@@ -353,15 +353,11 @@ func size(to *int, lowest, highest int64) setter {
 		if n.Kind == yaml.ScalarNode {
 			for _, unit := range sizeUnits {
 				digits, ok := strings.CutSuffix(n.Value, unit.name)
-				if !ok {
-					continue
-				}
 				v, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-				if err == nil && v <= math.MaxInt64/unit.bytes && v*unit.bytes >= lowest && v*unit.bytes <= highest {
+				if ok && err == nil && v <= math.MaxInt64/unit.bytes && v*unit.bytes >= lowest && v*unit.bytes <= highest {
 					*to = int(v * unit.bytes)
 					return
 				}
-				break
 			}
 		}
 		d.errorf(n, path, "%s is not a size in [%d, %d] bytes, written like 65535, 64KiB or 4MiB", d.show(n, path), lowest, highest)

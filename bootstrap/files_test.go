@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -74,5 +75,18 @@ func TestCheckFilesInUse(t *testing.T) {
 		if err := c.CheckFiles(); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestCheckFilesBehindUnused checks files of used settings behind a file of an unused one.
+func TestCheckFilesBehindUnused(t *testing.T) {
+	c, err := Parse("a.yaml", []byte("admin: {profile_path: /no/such/dir/p, auth: {tokens_file: /no/such/file}}\n"+
+		"statsd: {listeners: [{address: 'tcp://127.0.0.1:0', tls: {certificate_chain: /no/such/chain, private_key: /no/such/key}}]}"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all *Errors
+	if err := c.CheckFiles(); !errors.As(err, &all) || len(all.List) != 2 || !strings.HasPrefix(all.List[0].Field, "statsd.listeners[0].tls.") {
+		t.Errorf("%v", err)
 	}
 }

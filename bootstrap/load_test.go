@@ -231,6 +231,8 @@ func TestSingleErrors(t *testing.T) {
 		{"duplicate", "a.yaml", "admin: {}\nadmin: {}\n", `a.yaml:2:1: duplicate key "admin", first used in line 1`},
 		{"duplicate-deep", "a.yaml", "static_resources:\n  clusters:\n  - name: a\n    name: b\n", `a.yaml:4:5: duplicate key "name", first used in line 3`},
 		{"duplicate-spelling", "a.yaml", "flags_path: a\nflagsPath: b\n", `a.yaml:2:1: flags_path: set twice, as "flagsPath" and in another spelling`},
+		{"duplicate-spelling-first", "a.yaml", "flags_path: a\nflagsPath: b\nadmin: {mode: x}\n", "a.yaml:3:15: admin.mode: "},
+		{"sinks-header-first", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: {'a b': c, 'd e': f}}}]\n", "sinks[0].remote_write.headers.d e: not a header with a value on one line"},
 		{"duplicate-json", "a.json", "{\"admin\": {},\n \"admin\": {}}", `a.json:2:2: duplicate key "admin", first used in line 1`},
 		{"unknown", "a.yaml", "admin:\n  adress: {}\n", `a.yaml:2:3: admin.adress: unknown field; allowed: access_log, access_log_path, address,`},
 		{"syntax", "a.yaml", "admin: [\n", "a.yaml:2:1: not valid YAML: did not find expected node content"},
@@ -359,6 +361,13 @@ func TestUnknownFieldsAllowed(t *testing.T) {
 	if diff := cmp.Diff([]string{"a.yaml:1:1: new", "a.yaml:3:3: admin.newer"}, c.UnknownFields); diff != "" {
 		t.Error(diff)
 	}
+	c, err = Parse("a.yaml", []byte("static_resources:\n  clusters:\n  - {name: c, new: 1, newer: 2}\n"), Options{AllowUnknownFields: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a.yaml:3:15: static_resources.clusters[0].new", "a.yaml:3:23: static_resources.clusters[0].newer"}, c.UnknownFields); diff != "" {
+		t.Error(diff)
+	}
 	if _, err := Parse("a.yaml", []byte("new: 1\nadmin: {mode: x}\n"), Options{AllowUnknownFields: true}); err == nil {
 		t.Error("a wrong value passes when unknown fields are allowed")
 	}
@@ -416,6 +425,24 @@ layered_runtime: {layers: [{name: admin, admin_layer: {}}]}
 	_, err = Load(Source{Path: path, YAML: "a: [\n"}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "<config-yaml>:") {
 		t.Errorf("err = %v", err)
+	}
+}
+
+// TestMergePushesOut puts the field that another one takes the place of before, between
+// and behind the fields that stay.
+func TestMergePushesOut(t *testing.T) {
+	for _, tt := range []struct{ name, base, over, want string }{
+		{"socket_address", "{port_value: 1, address: a}", "{namedPort: http}", "{address: a, namedPort: http}"},
+		{"socket_address", "{address: a, port_value: 1, protocol: TCP}", "{named_port: http}", "{address: a, protocol: TCP, named_port: http}"},
+		{"socket_address", "{port_value: 1, address: a}", "{address: b, named_port: http}", "{address: b, named_port: http}"},
+		{"socket_address", "{port_value: 1, address: a}", "{named_port: null, address: b, x: 1, protocol: TCP}", "{port_value: 1, address: b, named_port: null, x: 1, protocol: TCP}"},
+		{"cds_config", "{path: /p, ads: {}, resource_api_version: V3}", "{self: {}}", "{resource_api_version: V3, self: {}}"},
+		{"other", "{port_value: 1, address: a}", "{named_port: http, address: b}", "{port_value: 1, address: b, named_port: http}"},
+	} {
+		got, err := yaml.Marshal(mergeNodes(tt.name, node(t, tt.base), node(t, tt.over)))
+		if err != nil || strings.TrimSpace(string(got)) != tt.want {
+			t.Errorf("%s: %s over %s: %s, %v, want %s", tt.name, tt.over, tt.base, got, err, tt.want)
+		}
 	}
 }
 

@@ -1,21 +1,23 @@
 package bootstrap
 
 import (
+	"slices"
+
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// exclusive lists groups of fields of which a message holds one at most, by
-// the name of the field that holds the message. When the text merged over the
-// file sets a member of a group, it takes the place of the others.
-var exclusive = map[string][][]string{
-	"address":        {{"socket_address", "pipe"}},
-	"stats_matcher":  {{"reject_all", "exclusion_list", "inclusion_list"}},
-	"log_format":     {{"text_format", "json_format"}},
-	"socket_address": {{"port_value", "named_port"}},
-	"cds_config":     {configSourceKinds},
-	"lds_config":     {configSourceKinds},
+// exclusive lists fields of which a message holds one at most, by the name of
+// the field that holds the message. When the text merged over the file sets one
+// of them, it takes the place of the others.
+var exclusive = map[string][]string{
+	"address":        {"socket_address", "pipe"},
+	"stats_matcher":  {"reject_all", "exclusion_list", "inclusion_list"},
+	"log_format":     {"text_format", "json_format"},
+	"socket_address": {"port_value", "named_port"},
+	"cds_config":     configSourceKinds,
+	"lds_config":     configSourceKinds,
 }
 
 var configSourceKinds = []string{"path", "path_config_source", "api_config_source", "ads", "self"}
@@ -62,23 +64,16 @@ func mergeMappings(name string, base, over *yaml.Node) *yaml.Node {
 	return &merged
 }
 
-// ousted returns the fields that the members of over push out of a group.
+// ousted returns the fields that the members of over push out.
 func ousted(name string, over *yaml.Node) map[string]bool {
+	group := exclusive[name]
 	out := make(map[string]bool)
-	for _, group := range exclusive[name] {
-		var set string
-		for i := 0; i+1 < len(over.Content); i += 2 {
+	for i := 0; i+1 < len(over.Content); i += 2 {
+		set := conftree.SnakeCase(over.Content[i].Value)
+		if slices.Contains(group, set) && !conftree.IsNull(over.Content[i+1]) {
 			for _, member := range group {
-				if conftree.SnakeCase(over.Content[i].Value) == member && !conftree.IsNull(over.Content[i+1]) {
-					set = member
-				}
+				out[member] = member != set
 			}
-		}
-		if set == "" {
-			continue
-		}
-		for _, member := range group {
-			out[member] = member != set
 		}
 	}
 	return out

@@ -60,10 +60,7 @@ func addUnknown(n *yaml.Node, m protoreflect.Message) {
 	}
 	seen := make(map[protowire.Number]bool)
 	for b := m.GetUnknown(); len(b) > 0; {
-		number, _, size := protowire.ConsumeField(b)
-		if size < 0 { // what was unmarshalled is whole
-			break
-		}
+		number, _, size := protowire.ConsumeField(b) // what was unmarshalled is whole
 		if b = b[size:]; !seen[number] {
 			seen[number] = true
 			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: fmt.Sprint("field ", number)},

@@ -103,6 +103,7 @@ func TestMessagesAndYAMLAgree(t *testing.T) {
 func TestWrongMessages(t *testing.T) {
 	extra := protowire.AppendVarint(protowire.AppendTag(nil, 5000, protowire.VarintType), 1)
 	unknown := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}, Admin: &bootstrapv3.Admin{ProfilePath: "/p"}}
+	unknown.FlagsPath = "/f" // a field without fields comes before the message
 	unknown.Admin.ProtoReflect().SetUnknown(append(extra, extra...))
 	bad := messageOf(t, mustParse(t, "admin: {profile_path: /p}\nstats_flush_interval: 0.001s\n"))
 	bad.StatsFlushInterval.Seconds = 4000
