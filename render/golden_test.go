@@ -45,6 +45,44 @@ func checkForms(t *testing.T, name string, st *store.Store, o Options) {
 	}
 }
 
+// pastOf shows the stats whose names begin with it.
+type pastOf string
+
+func (p pastOf) Has(c *store.Cursor) bool                       { return strings.HasPrefix(c.Name(), string(p)) }
+func (p pastOf) AppendValue(dst []byte, c *store.Cursor) []byte { return c.AppendValue(dst) }
+func (p pastOf) Histogram(c *store.Cursor) *histogram.Snapshot  { return c.Histogram().Snapshot() }
+
+// TestPastLeavesOutTheFirst has stats of each kind without a past before, between and
+// behind others.
+func TestPastLeavesOutTheFirst(t *testing.T) {
+	st := newStore(store.Options{})
+	for _, name := range []string{"a", "old.b", "c", "old.d", "e"} {
+		st.Root().Counter(name + ".count").Inc()
+		st.Root().Gauge(name + ".gauge").Set(1)
+		st.Root().Histogram(name+".hist", store.Unspecified).Record(1)
+		st.Root().Text(name + ".text").Set("x")
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	for form, write := range map[string]func(io.Writer, *store.Store, Options) error{"text": Text, "json": JSON} {
+		for _, buckets := range []Buckets{Default, Detailed} {
+			var b bytes.Buffer
+			if err := write(&b, st, Options{Past: pastOf("old."), Buckets: buckets}); err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range []string{"count", "gauge", "hist"} {
+				for _, name := range []string{"a.", "old.b.", "c.", "old.d.", "e."} {
+					if want := strings.HasPrefix(name, "old"); strings.Contains(b.String(), name+kind) != want {
+						t.Errorf("%s: %s%s is shown: %t", form, name, kind, !want)
+					}
+				}
+			}
+			if strings.Contains(b.String(), "text") {
+				t.Errorf("%s: text readouts have no past:\n%s", form, &b)
+			}
+		}
+	}
+}
+
 func TestUnusedHistogram(t *testing.T) {
 	for name, form := range map[string]Buckets{
 		"default": Default, "cumulative": Cumulative, "disjoint": Disjoint, "detailed": Detailed, "summary": Summary, "native": Native,

@@ -71,10 +71,7 @@ func (j *jsonWriter) texts(v *store.View, o *Options) error {
 	}
 	sel := o.selection()
 	c := sel.byName(v, store.Texts)
-	for c.Next() {
-		if !sel.shows(&c) {
-			continue
-		}
+	for c.Next() { // none is hidden, see wants
 		j.open(&c)
 		j.out.buf = append(j.out.buf, `","value":"`...)
 		j.out.buf = AppendJSONText(j.out.buf, c.Text())

@@ -50,10 +50,7 @@ func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
 	}
 	sel, out := o.selection(), t.out
 	c := sel.byName(v, store.Texts)
-	for c.Next() {
-		if !sel.shows(&c) {
-			continue
-		}
+	for c.Next() { // none is hidden, see wants
 		n++
 		t.name(&c)
 		out.buf = append(out.buf, `: "`...)
