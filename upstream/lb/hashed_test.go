@@ -208,6 +208,11 @@ func TestHashedLocalityWeights(t *testing.T) {
 		if h := b.Pick(nil); h != nil {
 			t.Errorf("policy %d, all weights 0: %s, want no host", p, h.AddressText())
 		}
+		last := host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "c"}: 1}})
+		b.Update([]*host.Set{last}, nil)
+		if h := b.Pick(nil); h != hosts[3] {
+			t.Errorf("policy %d, only the last locality has a weight: %v", p, h)
+		}
 	}
 }
 

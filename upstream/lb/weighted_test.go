@@ -239,6 +239,14 @@ func TestLocalityWeights(t *testing.T) {
 	b.Update([]*host.Set{s}, nil)
 	checkSplit(t, split(b, nil, 100), hosts, 50, 0, 50, 0)
 
+	// A locality without eligible hosts is no end of the list.
+	first := host.NewSet(0, []*host.Host{upstreamtest.Host(0, zone("a"), flags(status.EDSStatusDraining)), upstreamtest.Host(1, zone("b"))},
+		host.SetOptions{LocalityWeights: map[config.Locality]uint32{{Zone: "a"}: 10, {Zone: "b"}: 7}})
+	got = LocalityWeights(first, func(l *host.LocalitySet) []*host.Host { return l.Healthy })
+	if want := []float64{0, 7}; !slices.Equal(got, want) {
+		t.Errorf("effective weights %v, want %v", got, want)
+	}
+
 	// Without any weight the whole healthy set is used.
 	s = host.NewSet(0, hosts, host.SetOptions{LocalityWeights: map[config.Locality]uint32{}})
 	b.Update([]*host.Set{s}, nil)
