@@ -190,10 +190,8 @@ func (s *Server) challenge(w *Response, r *Request) error {
 	if r.method != "GET" && r.method != "HEAD" {
 		s.audit.add(AuditEntry{Time: s.now(), Method: r.method, Path: r.path, Peer: r.peer, Status: 401, Reason: "not authenticated"})
 	}
-	delay := time.NewTimer(s.auth.delay)
-	defer delay.Stop()
 	select {
-	case <-delay.C:
+	case <-time.After(s.auth.delay):
 	case <-r.closing:
 	}
 	// A browser would ask in a window of its own for a script that has a form.

@@ -70,10 +70,8 @@ func recordCPU(ctx context.Context, w io.Writer, d time.Duration) error {
 		return err
 	}
 	defer pprof.StopCPUProfile()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -125,10 +125,8 @@ func errRecording(err error) error {
 // waitRecording waits until a recording is complete. It fails if the client or the
 // server ends first.
 func waitRecording(r *Request, d time.Duration, ended <-chan struct{}) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ended:
 		if isClosed(r.closing) {

@@ -38,9 +38,7 @@ func (g *gate) enter(stop <-chan struct{}) bool {
 	}
 	var late <-chan time.Time
 	if g.wait > 0 {
-		timer := time.NewTimer(g.wait)
-		defer timer.Stop()
-		late = timer.C
+		late = time.After(g.wait)
 	}
 	select {
 	case g.slots <- struct{}{}:

@@ -159,7 +159,6 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	sent, idle := make(chan struct{}), make(chan struct{})
 	go func() { senders.Wait(); close(sent); sinks.Wait(); close(idle) }()
 	linger := time.NewTimer(s.cfg.Linger)
-	defer linger.Stop()
 	select {
 	case <-idle:
 		return nil
@@ -182,7 +181,6 @@ func (s *Scheduler) tick(ctx context.Context) {
 	}
 	next := time.Now().Add(s.cfg.Interval)
 	timer := time.NewTimer(s.cfg.Interval)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():

@@ -462,7 +462,6 @@ func (h *hotRestart) run(ctx context.Context) error {
 		return nil
 	}
 	watch := time.NewTicker(watchEvery)
-	defer watch.Stop()
 	live, err := h.warm(ctx, watch.C)
 	if live == nil {
 		if err != nil && !h.stop() {
@@ -479,7 +478,6 @@ func (h *hotRestart) run(ctx context.Context) error {
 		return nil
 	}
 	expired := time.NewTimer(h.cfg.ParentShutdownTime)
-	defer expired.Stop()
 	for {
 		select {
 		case <-watch.C:

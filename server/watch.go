@@ -56,7 +56,6 @@ func (s *Server) watchFiles(ctx context.Context, what string, files []string, se
 		}
 	}
 	settled := time.NewTimer(0)
-	defer settled.Stop()
 	var since time.Time // first change not yet handled
 	wait := func() {
 		now := time.Now()

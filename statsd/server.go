@@ -323,10 +323,8 @@ func (s *Server) Close() {
 
 // pause waits for d or until the server stops.
 func (s *Server) pause(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-s.stop:
 	}
 }

@@ -66,13 +66,12 @@ func (c *Cluster) showOriginalsLocked() {
 
 // sweep removes unused hosts of an original destination cluster.
 func (c *Cluster) sweep() {
-	t := time.NewTicker(max(c.config.CleanupInterval, time.Millisecond))
-	defer t.Stop()
+	t := time.Tick(max(c.config.CleanupInterval, time.Millisecond))
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-t.C:
+		case <-t:
 			if gone := c.original.Sweep(); len(gone) > 0 {
 				c.removeHosts(gone...)
 			}

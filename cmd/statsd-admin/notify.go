@@ -89,9 +89,7 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 	live, stopping := d.live, ctx.Done()
 	var signs <-chan time.Time
 	if d.manager.watchdog > 0 {
-		t := time.NewTicker(max(d.manager.watchdog/2, time.Millisecond))
-		defer t.Stop()
-		signs = t.C
+		signs = time.Tick(max(d.manager.watchdog/2, time.Millisecond))
 	}
 	stop := func() {
 		d.manager.notify("STOPPING=1", "STATUS=stopping")

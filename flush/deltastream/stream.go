@@ -127,13 +127,12 @@ func (s *Stream) Run(ctx context.Context) error {
 }
 
 func (s *Stream) tickUntilIdle(ctx context.Context) error {
-	timer := time.NewTicker(s.cfg.Interval)
-	defer timer.Stop()
+	timer := time.Tick(s.cfg.Interval)
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-timer.C:
+		case <-timer:
 		}
 		if !s.Tick() {
 			return nil

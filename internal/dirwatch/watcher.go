@@ -143,8 +143,7 @@ func (w *Watcher) dropLocked(real string) {
 
 func (w *Watcher) run() {
 	notify := w.notify
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
+	tick := time.Tick(lookAgain)
 	for {
 		var events chan fsnotify.Event
 		var failures chan error
@@ -168,7 +167,7 @@ func (w *Watcher) run() {
 			}
 			w.mu.Unlock()
 			w.tellAll(all)
-		case <-tick.C:
+		case <-tick:
 			if notify == nil {
 				notify, _ = fsnotify.NewWatcher()
 				w.mu.Lock()

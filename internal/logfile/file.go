@@ -188,13 +188,12 @@ func (f *File) flushLocked() error {
 // Run writes the buffer when it is full enough and at each interval. It returns nil
 // after a last flush when ctx is done.
 func (f *File) Run(ctx context.Context) error {
-	tick := time.NewTicker(f.opts.FlushInterval)
-	defer tick.Stop()
+	tick := time.Tick(f.opts.FlushInterval)
 	for {
 		select {
 		case <-ctx.Done():
 			return f.Flush()
-		case <-tick.C:
+		case <-tick:
 		case <-f.full:
 		}
 		_ = f.Flush() // counted; the next line may fare better

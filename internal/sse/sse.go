@@ -37,7 +37,6 @@ func (s Stream) Serve(w Writer, closing <-chan struct{}) error {
 		return err
 	}
 	beat := time.NewTimer(s.Heartbeat)
-	defer beat.Stop()
 	for !closed(closing) && !closed(s.Closed) {
 		sent, more, err := s.Next()
 		switch {

@@ -133,10 +133,8 @@ func (p *Parent) Run(ctx context.Context, process Process) error {
 }
 
 func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false
@@ -398,11 +396,9 @@ func (t *Handoff) Finish(process Process) error {
 	if t.err != nil || !p.with.stats {
 		return t.err
 	}
-	late := time.NewTimer(t.link.timeout)
-	defer late.Stop()
 	select {
 	case <-p.quiet:
-	case <-late.C:
+	case <-time.After(t.link.timeout):
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -175,7 +175,6 @@ func (s *Session) Serve(w Writer, closing <-chan struct{}) error {
 		return err
 	}
 	beat := time.NewTimer(s.tap.cfg.Heartbeat)
-	defer beat.Stop()
 	var b []byte
 	for {
 		select {
@@ -204,12 +203,9 @@ func (s *Session) Serve(w Writer, closing <-chan struct{}) error {
 func (s *Session) serveBuffered(w Writer, closing <-chan struct{}) error {
 	var timeout <-chan time.Time
 	if s.settings.timeout > 0 {
-		t := time.NewTimer(s.settings.timeout)
-		defer t.Stop()
-		timeout = t.C
+		timeout = time.After(s.settings.timeout)
 	}
 	beat := time.NewTimer(s.tap.cfg.Heartbeat)
-	defer beat.Stop()
 	var b []byte
 	var n uint64
 	for n < s.settings.traces && len(b) < bufferedBytes {

@@ -102,14 +102,13 @@ func (r *Relay) keep(where string, f func()) {
 
 // flushUntil flushes regularly, and a last time after ctx ended.
 func (r *Relay) flushUntil(ctx context.Context) {
-	tick := time.NewTicker(r.cfg.Delay)
-	defer tick.Stop()
+	tick := time.Tick(r.cfg.Delay)
 	for {
 		select {
 		case <-ctx.Done():
 			r.flush()
 			return
-		case <-tick.C:
+		case <-tick:
 			r.flush()
 		}
 	}

@@ -93,9 +93,7 @@ func (t *target) trace(ctx context.Context) {
 	defer conn.Close()
 	var due <-chan time.Time
 	if every := t.relay.cfg.LoopCheck; every > 0 {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		due = tick.C
+		due = time.Tick(every)
 	}
 	sent, looped := false, false // since the last tracer
 	for {

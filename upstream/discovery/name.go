@@ -133,7 +133,6 @@ func (n *name) update(ctx context.Context, c *upstream.Cluster, take func([]Reco
 func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Record) time.Duration) {
 	failing := false
 	wait := time.NewTimer(0)
-	defer wait.Stop()
 	for {
 		select {
 		case <-ctx.Done():

@@ -71,14 +71,13 @@ func (l *Logs) Open(path string) (*File, error) {
 // Run writes logged lines to the files once a second until ctx is done, and then the
 // rest. It returns nil.
 func (l *Logs) Run(ctx context.Context) error {
-	t := time.NewTicker(interval)
-	defer t.Stop()
+	t := time.Tick(interval)
 	for {
 		select {
 		case <-ctx.Done():
 			_ = l.each((*logfile.File).Flush)
 			return nil
-		case <-t.C:
+		case <-t:
 			_ = l.each((*logfile.File).Flush) // counted; the next may fare better
 		}
 	}

@@ -270,14 +270,13 @@ func (p *pool) take(ctx context.Context) (*client, error) {
 // belongs to an earlier pool of the host, wakes no waiter of p, so it also looks
 // whether the breaker allows a connection now.
 func (p *pool) wait(ctx context.Context, turn chan *client) (*client, error) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	look := time.Tick(lookEvery)
 	limit := &p.cluster.Breakers(p.priority).Connections
 	for {
 		select {
 		case c := <-turn:
 			return c, nil
-		case <-look.C:
+		case <-look:
 			if limit.Current() < limit.Max() || p.host.InPool[p.priority&1].Value() == 0 {
 				p.give(nil)
 			}

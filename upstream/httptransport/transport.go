@@ -224,10 +224,8 @@ func (x *exchange) wait(d time.Duration) {
 	if !x.deadline.IsZero() {
 		d = min(d, time.Until(x.deadline))
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-x.r.Context().Done():
 	}
 }

@@ -112,7 +112,6 @@ func (d *Detector) Interval() time.Duration { return max(d.duration(intervalMS),
 // Run calls [Detector.Tick] once per interval until ctx is done.
 func (d *Detector) Run(ctx context.Context) error {
 	t := time.NewTimer(d.Interval())
-	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():

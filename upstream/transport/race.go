@@ -65,7 +65,6 @@ func race(ctx context.Context, list []config.Address, dial func(context.Context,
 	}
 	results := make(chan result)
 	timer := time.NewTimer(attemptDelay)
-	defer timer.Stop()
 	begun, ended := 0, 0
 	begin := func() {
 		a := list[begun]

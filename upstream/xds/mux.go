@@ -208,7 +208,6 @@ func (m *mux) fail(err error) {
 // idle waits for d and meanwhile serves new subscribers from memory.
 func (m *mux) idle(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
-	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():

@@ -80,7 +80,6 @@ func (p *Panics) note(where string) {
 func (p *Panics) Caught(where string) {
 	p.t.Helper()
 	late := time.NewTimer(time.Minute)
-	defer late.Stop()
 	for !p.take(where) {
 		select {
 		case <-p.more:
