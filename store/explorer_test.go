@@ -170,7 +170,10 @@ func TestExplorerEqualsWalk(t *testing.T) {
 		if n := st.Len(store.KindCounter) + st.Len(store.KindGauge) + st.Len(store.KindHistogram) + st.Len(store.KindText); n != len(all) {
 			t.Fatalf("the store has %d stats, a walk finds %d", n, len(all))
 		}
-		rates := make(map[uint64]float64)
+		rates := map[uint64]float64{0: 7, 1<<64 - 1: 7} // of no stat
+		for n := range 20 {
+			rates[uint64(n+1)<<40] = 7
+		}
 		for _, w := range all {
 			if random.IntN(4) == 0 {
 				rates[w.ref] = float64(random.IntN(100))
@@ -378,7 +381,7 @@ func TestSamplesOfAStatAndAGroup(t *testing.T) {
 	st.Root().Counter("a")
 	st.Root().Counter("a.b")
 	st.Root().Counter("c.d")
-	got, err := st.NewExplorer().Explore(store.Explore{Limit: 10, Samples: []store.Sampled{{Name: "other", PerSecond: 9}, {Name: "a", PerSecond: 3}, {Name: "a.b", PerSecond: 5}}})
+	got, err := st.NewExplorer().Explore(store.Explore{Limit: 10, Samples: []store.Sampled{{Name: "other", PerSecond: 9}, {Name: "a", PerSecond: 3}, {Name: "c", PerSecond: 7}, {Name: "a.b", PerSecond: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +389,12 @@ func TestSamplesOfAStatAndAGroup(t *testing.T) {
 	for _, g := range got.Groups {
 		samples[g.Name] = g.Samples
 	}
-	if want := map[string]float64{"a": 3, "a.": 5, "c.": 0}; !maps.Equal(samples, want) {
+	if want := map[string]float64{"a": 3, "a.": 5, "c.": 7}; !maps.Equal(samples, want) {
 		t.Errorf("got %v, want %v", samples, want)
+	}
+	// Samples outside of the prefix come first.
+	got, err = st.NewExplorer().Explore(store.Explore{Prefix: "a.", Limit: 10, Samples: []store.Sampled{{Name: "c.d", PerSecond: 9}, {Name: "a.b", PerSecond: 5}}})
+	if err != nil || len(got.Groups) != 1 || got.Groups[0].Samples != 5 {
+		t.Errorf("below a: %+v, %v", got.Groups, err)
 	}
 }

@@ -41,6 +41,29 @@ func TestFlushReportsDeltas(t *testing.T) {
 	}
 }
 
+// TestFlushOfHistogramsBehindOthers flushes only histograms, which were made before,
+// between and behind other stats.
+func TestFlushOfHistogramsBehindOthers(t *testing.T) {
+	st := store.New(store.Options{})
+	var all []*store.Histogram
+	for i := range 3 {
+		c := st.Root().Counter(fmt.Sprint("c", i))
+		c.Inc()
+		h := st.Root().Histogram(fmt.Sprint("h", i), store.Unspecified)
+		h.Record(1)
+		all = append(all, h)
+	}
+	st.Flush(store.FlushOptions{HistogramsOnly: true}).Close()
+	for i, h := range all {
+		if n := h.Snapshot().Interval.Count(); n != 1 {
+			t.Errorf("histogram %d has %d values, want 1", i, n)
+		}
+	}
+	if got := deltas(st); got["c0"] != 1 || got["c2"] != 1 {
+		t.Errorf("increments of counters are gone: %v", got)
+	}
+}
+
 func TestResetKeepsPendingDelta(t *testing.T) {
 	st := store.New(store.Options{})
 	a := st.Root().Counter("a")
@@ -185,6 +208,7 @@ func TestTTL(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Unix(1000, 0)
 			st := store.New(store.Options{Now: func() time.Time { return now }})
+			st.Root().Counter("own") // never expires, before the others
 			sc := st.ScopeWith("", store.ScopeOptions{Network: true, TTL: tt.ttl})
 			update := updater(sc, "counter", "gauge", "histogram", "text")
 			step := func(d time.Duration) {
@@ -197,13 +221,13 @@ func TestTTL(t *testing.T) {
 			update()
 			step(8 * time.Second)
 			step(10 * time.Second)
-			equal(t, allNames(st), []string{"counter", "gauge", "histogram", "text"})
+			equal(t, allNames(st), []string{"counter", "gauge", "histogram", "own", "text"})
 			now = now.Add(-time.Hour)
 			st.Sweep(false) // a clock that was set back ends nothing
 			now = now.Add(time.Hour)
-			equal(t, allNames(st), []string{"counter", "gauge", "histogram", "text"})
+			equal(t, allNames(st), []string{"counter", "gauge", "histogram", "own", "text"})
 			step(time.Second)
-			equal(t, allNames(st), slices.DeleteFunc([]string{"counter", "gauge", "histogram", "text"},
+			equal(t, allNames(st), slices.DeleteFunc([]string{"counter", "gauge", "histogram", "own", "text"},
 				func(n string) bool { return n == tt.name }))
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 func TestMarksLeadFromNamesToStats(t *testing.T) {
 	st := store.New(store.Options{})
+	st.Root().Counter("own") // without a mark, before the others
 	sc := st.ScopeWith("in", store.ScopeOptions{Network: true})
 	var ended []uint32
 	st.OnNetworkEnd(func(mark uint32) { ended = append(ended, mark) })

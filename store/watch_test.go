@@ -32,6 +32,23 @@ func changed(ch *store.Changes) string {
 	return strings.Join(list, " ")
 }
 
+// TestWatchSkipsEndedStats ends stats between a poll and its walk: those before and
+// behind them are reported.
+func TestWatchSkipsEndedStats(t *testing.T) {
+	st := store.New(store.Options{})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	w := st.Watch()
+	defer w.Close()
+	for i := range 6 {
+		net.Counter(fmt.Sprint("n", i)).Add(uint64(i))
+	}
+	ch := w.Poll()
+	st.RemoveNetwork(func(name string) bool { return name == "n0" || name == "n3" })
+	if got, want := changed(ch), "n1=1+1 n2=2+2 n4=4+4 n5=5+5"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestWatchReportsEachChangeOnce(t *testing.T) {
 	st := store.New(store.Options{})
 	sc := st.Root()

@@ -1,0 +1,72 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestSelectionJudgesNewNamesOnly counts the calls of the predicate while stats are added
+// and end in all parts of the order.
+func TestSelectionJudgesNewNamesOnly(t *testing.T) {
+	st := store.New(store.Options{})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	const n = 5000
+	for i := range n {
+		net.Counter(fmt.Sprintf("s%04d", i))
+	}
+	var sel store.Selection
+	check := func(what string, wantCalls, wantHits int) {
+		t.Helper()
+		v := st.View()
+		defer v.Close()
+		calls, hits := 0, 0
+		c := v.ByNameIn(store.Scalars, &sel, func(c *store.Cursor) (bool, error) {
+			calls++
+			return strings.HasSuffix(c.Name(), "1"), nil
+		})
+		for c.Next() {
+			if hits++; !strings.HasSuffix(c.Name(), "1") {
+				t.Fatalf("%s: %s is selected", what, c.Name())
+			}
+		}
+		if calls != wantCalls || hits != wantHits {
+			t.Errorf("%s: %d calls and %d stats, want %d and %d", what, calls, hits, wantCalls, wantHits)
+		}
+	}
+	check("new", n, n/10)
+	check("again", 0, n/10)
+	for i := range 100 {
+		net.Counter(fmt.Sprintf("s%02d_1", i)) // everywhere in the order
+	}
+	check("added", 100, n/10+100)
+	st.RemoveNetwork(func(name string) bool { return strings.HasSuffix(name, "7") })
+	check("ended", 0, n/10+100)
+}
+
+// TestSymbolsOfSegments has more segments than fit in a byte of a symbol.
+func TestSymbolsOfSegments(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 40000 {
+		st.Root().Counter(fmt.Sprintf("a.b%d.c", i))
+	}
+	v := st.View()
+	defer v.Close()
+	seen := map[uint32]bool{}
+	var ends [2]uint32
+	c := v.ByName(store.Scalars)
+	for c.Next() {
+		syms, whole := c.AppendSymbols(nil)
+		if !whole || len(syms) != 3 || seen[syms[1]] {
+			t.Fatalf("%s: symbols %v, %t", c.Name(), syms, whole)
+		}
+		if now := [2]uint32{syms[0], syms[2]}; len(seen) > 0 && now != ends {
+			t.Fatalf("%s: symbols of a and c are %v, were %v", c.Name(), now, ends)
+		} else {
+			ends = now
+		}
+		seen[syms[1]] = true
+	}
+}
