@@ -579,7 +579,6 @@ func (e *exposer) text(labels []byte, value string) {
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
 	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
 	e.shortest = e.network && e.naming.NetworkSeconds || !e.network && l.Unit() != histogram.Percent && l.Divisor() > 1
-	defer func() { e.seconds = false }()
 	quantiles, window, totals := summaryQuantiles[:], s.Interval, s.Interval // of a summary
 	if e.summaries && e.form == Default {
 		if qs := l.Quantiles(); len(qs) > 0 {
