@@ -395,6 +395,14 @@ func TestPassingCheckBringsBack(t *testing.T) {
 		if ejected(h) == on {
 			t.Errorf("uneject=%t: %s", on, h.Flags())
 		}
+		if want := 1; on {
+			want = 2
+			if len(r.changed) != want || len(r.events) != want || r.events[1].Eject {
+				t.Errorf("the return is reported as %+v, changes of %d hosts", r.events, len(r.changed))
+			}
+		} else if len(r.changed) != want || len(r.events) != want {
+			t.Errorf("a host that stays is reported as %+v", r.events)
+		}
 	}
 }
 
