@@ -266,7 +266,12 @@ func TestSinkKeepsTheContract(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.file.Close() }) // where a test does not run the sink
+		t.Cleanup(func() {
+			_ = s.file.Close() // where a test does not run the sink
+			if n := s.cfg.Store.OpenViews(); n != 0 {
+				t.Errorf("%d views of the sink's own store are open", n)
+			}
+		})
 		return sinktest.Receiver{Sink: s, Received: func(name string) uint64 { return sum(t, dir, name) }}
 	})
 }

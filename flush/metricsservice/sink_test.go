@@ -239,7 +239,12 @@ func TestSinkKeepsTheContract(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(s.client.Close)
+				t.Cleanup(func() {
+					s.client.Close()
+					if n := s.cfg.Store.OpenViews(); n != 0 {
+						t.Errorf("%d views of the sink's own store are open", n)
+					}
+				})
 				return sinktest.Receiver{Sink: s, Received: func(name string) uint64 { return uint64(r.value(name)) }}
 			})
 		})
