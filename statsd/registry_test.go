@@ -498,6 +498,12 @@ func TestListsAreBounded(t *testing.T) {
 	if n := len(r.registry.tagKeys); n != 256 {
 		t.Errorf("%d keys of tags are watched, want 256", n)
 	}
+	r.send("more:1|c|#beyond:v,k0:w,k1:w")
+	for _, key := range []string{"k0", "k1"} { // behind one that is not watched
+		if n := r.registry.tagKeys[key].count(); n != 2 {
+			t.Errorf("%s has %d values, want 2", key, n)
+		}
+	}
 }
 
 // TestFewValuesOfATagAreCountedExactly counts up to some values of a key under

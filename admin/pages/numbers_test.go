@@ -3,9 +3,11 @@ package pages
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -22,7 +24,7 @@ func TestNumbers(t *testing.T) {
 		{span(50 * time.Hour), "2 d 2 h"}, {span(61 * time.Second), "1 min 1 s"}, {span(-time.Second), "\u22121 s"},
 		{plural(1, "host"), "1 host"}, {plural(1200, "host"), "1,200 hosts"},
 		{quantileName(0.999), "P99.9"}, {quantileName(0.9995), "P99.95"},
-		{url("stats", "filter", "a&b c", "type", ""), "stats?filter=a%26b%20c"}, {url(""), "./"},
+		{url("stats", "filter", "a&b c", "type", ""), "stats?filter=a%26b%20c"}, {url(""), "./"}, {url("stats", "filter", "", "type", "1", "sort", "", "dir", "2"), "stats?type=1&dir=2"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
@@ -158,6 +160,22 @@ func TestSelectStats(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestListOfResources has names that do not contain the text before, between and behind
+// others.
+func TestListOfResources(t *testing.T) {
+	l := dump.List{Field: "f", Names: slices.Values([]string{"a", "xb", "", "c", "Xd", "e"})}
+	for wanted, want := range map[string][]string{"": {"a", "xb", "c", "Xd", "e"}, "x": {"xb", "Xd"}, "e": {"e"}, "z": nil} {
+		got := list(&l, wanted)
+		total := len(want)
+		if wanted == "" {
+			total++ // the one without a name
+		}
+		if !slices.Equal(got.names, want) || got.total != total {
+			t.Errorf("%q: %q, %d in all, want %q and %d", wanted, got.names, got.total, want, total)
 		}
 	}
 }

@@ -130,3 +130,17 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// TestEscapesInHelp has the invalid escape behind text and valid escapes.
+func TestEscapesInHelp(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "plain": true, `a\\b\nc`: true, `a\x`: false, `a\\\x`: false, `a\nb c\`: false, `\x`: false, `a\"b`: false,
+	} {
+		if problem := helpProblem(text, false); (problem == "") != want {
+			t.Errorf("%s: %q", text, problem)
+		}
+	}
+	if problem := helpProblem(`a\"b`, true); problem != "" {
+		t.Errorf("an escaped quote in OpenMetrics: %s", problem)
+	}
+}

@@ -18,6 +18,9 @@ func TestConfiguredTags(t *testing.T) {
 			{"edge.tier_gold.rq", "edge.tier_rq", "tier=gold"},
 			{"edge.rq", "edge.rq", ""},
 		}},
+		{"own-tag-before-a-default-one", Config{UseDefaults: true, Tags: []Spec{{Name: "tier", Regex: `\.tier_((\w+)\.)`}, {Name: "proxy.cluster_name", Regex: `^pool\.((\w+)\.)`}}}, []extraction{
+			{"pool.a.tier_gold.rq", "pool.tier_rq", "tier=gold cluster_name=a"},
+		}},
 		{"regex-with-one-group", Config{Tags: []Spec{{Name: "shard", Regex: `(_s\d+)$`}}}, []extraction{
 			{"db.reads_s12", "db.reads", "shard=_s12"},
 		}},
