@@ -3,7 +3,6 @@
 package unixsock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -151,10 +150,7 @@ func checkStale(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s exists and is not a socket", path)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", path)
+	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		_ = c.Close() // nothing was sent
 		return ErrInUse

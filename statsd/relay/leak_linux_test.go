@@ -1,9 +1,14 @@
 package relay
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
+	"runtime/debug"
 	"testing"
+
+	leaks "github.com/statsd-admin/statsd-admin/internal/descriptors"
 )
 
 // descriptors returns how many descriptors the process has open.
@@ -34,6 +39,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 		s.start()
 		stop()
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection would close forgotten sockets
 	cycle()
 	s.kill() // keeps its connections until then
 	before := descriptors(t)
@@ -43,4 +49,39 @@ func TestNoDescriptorLeaks(t *testing.T) {
 	}
 	s.kill()
 	until(t, "no more descriptors than before", func() bool { return descriptors(t) <= before })
+}
+
+// TestProbesLeaveNothingOpen connects as checks, probes and tracers do.
+func TestProbesLeaveNothingOpen(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	accept := func() {
+		if c, err := ln.Accept(); err != nil {
+			t.Error(err)
+		} else {
+			c.Close()
+		}
+	}
+	addr := ln.Addr().String()
+	w := newWorld(t, Route{Targets: []Target{{Address: "tcp://" + addr, Health: HealthCheck{Address: addr}}}})
+	to := w.targets[0]
+	leaks.Check(t, "health check", func() {
+		if err := to.check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		accept()
+	})
+	leaks.Check(t, "probe", func() { to.sends.n = misses; to.probe(t.Context()); accept() })
+	leaks.Check(t, "tracer", func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); to.trace(ctx) }()
+		to.forward <- []byte("a:1|c")
+		accept()
+		cancel()
+		<-done
+	})
 }
