@@ -170,7 +170,6 @@ func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
 
 // Flush queues the points of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
-	s.patterns.Forget()
 	if s.cfg.Delta {
 		s.deltas(snap)
 	} else {
@@ -444,12 +443,8 @@ func (h overHTTP) Export(ctx context.Context, request []byte) ([]byte, error) {
 	if h.gzip {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
-		if _, err := w.Write(request); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
+		_, _ = w.Write(request) // a buffer takes all
+		_ = w.Close()
 		header["Content-Encoding"], request = []string{"gzip"}, b.Bytes()
 	}
 	answer, err := h.Post(ctx, header, request)

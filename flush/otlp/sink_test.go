@@ -320,6 +320,17 @@ func TestOutageIsBounded(t *testing.T) {
 }
 
 // TestDefaults: zero settings mean the defaults, others stay.
+func TestWrongSettings(t *testing.T) {
+	o := sinkqueue.Options{Store: store.New(store.Options{})}
+	for _, cfg := range []Config{
+		{}, {Options: o}, {HTTP: sinkhttp.Config{URL: "http://127.0.0.1:1"}}, {Options: o, HTTP: sinkhttp.Config{URL: "ftp://127.0.0.1:1"}},
+	} {
+		if s, err := New(cfg); err == nil || s != nil || !strings.HasPrefix(err.Error(), "otlp: ") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	for _, tt := range []struct {
 		batch   int

@@ -161,7 +161,6 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	if s.again.Swap(false) {
 		s.walk.Again()
 	}
-	s.names.patterns.Forget()
 	s.walk.Flush(snap, visitor{s})
 	for i := range s.batches {
 		s.queueBatch(i)

@@ -2,21 +2,14 @@ package sinkqueue
 
 import "github.com/statsd-admin/statsd-admin/store"
 
-// Patterns keeps what the last patterns of a flush mean to a sink. Its zero value is
-// empty. One goroutine uses it.
+// Patterns keeps what the last patterns of a flush mean to a sink. Each walk has patterns
+// of its own, so nothing is known of those of the next flush, when rules and descriptions
+// can have changed. Its zero value is empty. One goroutine uses it.
 type Patterns[T any] struct{ slots []patternSlot[T] }
 
 type patternSlot[T any] struct {
 	pattern *store.Pattern
 	value   T
-}
-
-// Forget makes all patterns unknown. A sink calls it before a flush, since rules and
-// descriptions can have changed since the last one.
-func (k *Patterns[T]) Forget() {
-	for i := range k.slots {
-		k.slots[i].pattern = nil
-	}
 }
 
 // Of returns the value for a pattern. If it is not known, the caller has to set it; it
