@@ -3,8 +3,8 @@ package sinkqueue
 import "github.com/statsd-admin/statsd-admin/store"
 
 // Patterns keeps what the last patterns of a flush mean to a sink. Each walk has patterns
-// of its own, so nothing is known of those of the next flush, when rules and descriptions
-// can have changed. Its zero value is empty. One goroutine uses it.
+// of its own, so the next flush learns anew what rules and descriptions
+// have become. Its zero value is empty. One goroutine uses it.
 type Patterns[T any] struct{ slots []patternSlot[T] }
 
 type patternSlot[T any] struct {
