@@ -47,6 +47,7 @@ var reference = []section{
 		{"sinks[].filters.include", "(all)", "Matchers of full names that are sent."},
 		{"sinks[].filters.exclude", "", "Matchers of full names that are not sent; they take precedence."},
 		{"sinks[].filters.kinds", "(all)", "Kinds of stats that are sent."},
+		{"sinks[].filters.origin", "all", "Where the stats come from that are sent: `received` are the stats of StatsD, `own` the stats of this program."},
 		{"sinks[].prefix", "", "Prepended to every name with a dot, or with an underscore in names for Prometheus."},
 		{"sinks[].tags", "", "Tags that every stat gets: a mapping of names to values."},
 		{"sinks[].interval", "(every flush)", "Time between two reports, a multiple of the flush interval."},

@@ -190,6 +190,7 @@ func (s *Sink) setFilters(d *decoder, n *yaml.Node, path string) {
 		{"kinds", list(&kinds, func(k *store.Kind) setter {
 			return enum(k, "counter, gauge, histogram", store.KindCounter, store.KindGauge, store.KindHistogram)
 		})},
+		{"origin", enum(&f.Origin, "all, received, own", sinkqueue.AnyOrigin, sinkqueue.Received, sinkqueue.Own)},
 	})
 	f.Kinds = kinds
 }

@@ -87,7 +87,7 @@ func TestStatsDSinks(t *testing.T) {
 	c, err := Parse("a.yaml", []byte(`
 sinks:
 - statsd: {address: "localhost:8125"}
-- {name: local, statsd: {protocol: unixgram, address: /run/s, format: dogstatsd, max_packet_bytes: 4KiB, final_newline: true, zero_deltas: true, gauges: changed, gauge_signs: absolute, timers: none}, prefix: edge, interval: 10s, queue: {max_bytes: 1MiB, max_age: 1m}, on_ambiguous: resend, tags: {zone: b, dc: a}, filters: {include: [{prefix: a}], exclude: [{exact: ab}], kinds: [counter]}}
+- {name: local, statsd: {protocol: unixgram, address: /run/s, format: dogstatsd, max_packet_bytes: 4KiB, final_newline: true, zero_deltas: true, gauges: changed, gauge_signs: absolute, timers: none}, prefix: edge, interval: 10s, queue: {max_bytes: 1MiB, max_age: 1m}, on_ambiguous: resend, tags: {zone: b, dc: a}, filters: {include: [{prefix: a}], exclude: [{exact: ab}], kinds: [counter], origin: received}}
 stats_sinks:
 - name: envoy.stat_sinks.statsd
   typed_config: {"@type": type.googleapis.com/envoy.config.metrics.v3.StatsdSink, address: {socket_address: {address: 127.0.0.1, port_value: 9125}}}
@@ -113,7 +113,7 @@ static_resources:
 			Options: sinkqueue.Options{
 				Name: "local", Prefix: "edge", Interval: 10 * time.Second, QueueBytes: 1 << 20, QueueAge: time.Minute, Resend: true,
 				Tags:   []tags.Tag{{Name: "dc", Value: "a"}, {Name: "zone", Value: "b"}},
-				Filter: sinkqueue.Filter{Include: match.List{match.Prefix("a")}, Exclude: match.List{match.Exact("ab")}, Kinds: []store.Kind{store.KindCounter}},
+				Filter: sinkqueue.Filter{Include: match.List{match.Prefix("a")}, Exclude: match.List{match.Exact("ab")}, Kinds: []store.Kind{store.KindCounter}, Origin: sinkqueue.Received},
 			},
 			StatsD: &statsdsink.Config{Network: statsdsink.Unixgram, Address: "/run/s", Format: statsdsink.DogStatsD, PacketBytes: 4096, FinalNewline: true, ZeroDeltas: true, ChangedGauges: true, AbsoluteGauges: true, Timers: statsdsink.None},
 		},

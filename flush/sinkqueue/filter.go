@@ -13,20 +13,34 @@ type Filter struct {
 	Include match.List   // full names; empty means all
 	Exclude match.List   // full names, takes precedence
 	Kinds   []store.Kind // empty means all
+	Origin  Origin
 }
+
+// Origin says where the stats of a sink come from.
+type Origin uint8
+
+// The origins of stats.
+const (
+	AnyOrigin Origin = iota
+	Received         // from network input: series of StatsD
+	Own              // the stats of the program
+)
 
 // AllowsKind reports whether the sink sends stats of a kind at all.
 func (f *Filter) AllowsKind(kind store.Kind) bool {
 	return len(f.Kinds) == 0 || slices.Contains(f.Kinds, kind)
 }
 
-// Allows reports whether the sink sends a stat.
+// Allows reports whether the sink sends a stat of any allowed origin.
 func (f *Filter) Allows(kind store.Kind, name string) bool {
 	return f.AllowsKind(kind) && (len(f.Include) == 0 || f.Include.Match(name)) && !f.Exclude.Match(name)
 }
 
 // AllowsStat is Allows for the stat under c.
 func (f *Filter) AllowsStat(kind store.Kind, c *store.Cursor) bool {
+	if f.Origin != AnyOrigin && c.Network() != (f.Origin == Received) {
+		return false
+	}
 	if len(f.Include)+len(f.Exclude) == 0 {
 		return f.AllowsKind(kind)
 	}

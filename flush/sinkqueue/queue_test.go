@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -310,6 +311,29 @@ func TestFilter(t *testing.T) {
 	}
 	if all := (&sinkqueue.Filter{}); !all.Allows(store.KindGauge, "x") {
 		t.Error("the zero filter does not allow all")
+	}
+}
+
+func TestFilterOrigin(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Scope("").Counter("own").Inc()
+	received, err := st.Scope("").ScopeWith("", store.ScopeOptions{Network: true}).TryCounter("received")
+	if err != nil {
+		t.Fatal(err)
+	}
+	received.Inc()
+	for want, f := range map[string]sinkqueue.Filter{
+		"own received": {},
+		"received":     {Origin: sinkqueue.Received},
+		"own":          {Origin: sinkqueue.Own},
+		"":             {Origin: sinkqueue.Own, Include: match.List{match.Exact("received")}},
+	} {
+		var names []string
+		f.Used(st.View(), store.KindCounter, func(c *store.Cursor) { names = append(names, c.Name()) })
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%+v: %q, want %q", f, got, want)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ var statsdHints = map[string]string{
 	"log":                    "has no equivalent: see the flags --log-path and --log-format",
 	"mgmt_address":           "has no equivalent: the administration interface replaces the management port",
 	"mgmt_port":              "has no equivalent: the administration interface replaces the management port",
-	"prefixStats":            "has no equivalent: the server's own metrics keep their names, such as ingest.lines",
+	"prefixStats":            "has no equivalent: the server's own metrics have fixed names, such as ingest.lines, and filters.origin keeps them out of sinks",
 	"title":                  noEquivalent,
 }
 

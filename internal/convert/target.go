@@ -74,6 +74,7 @@ func (c *conversion) sink(kind string) (sink, own *section) {
 	}
 	sink = c.out.add("sinks")
 	sink.set("name", name)
+	sink.child("filters").set("origin", "received")
 	return sink, sink.child(kind)
 }
 
