@@ -11,19 +11,28 @@ import (
 // block and the offset in it, of what the block refers to, and of the record. They begin
 // three, two and one batch before the change is read.
 type ahead struct {
-	c       *Cursor
-	length  int
-	changed func(n int) id
-	hints   int // in c.hints
+	c      *Cursor
+	length int
+	list   unsafe.Pointer // of changes, which begin with an id
+	size   uintptr        // of a change
+	hints  int            // in c.hints
 }
 
-// aheadSteps is the size of a batch. A change takes four hints at most.
+// aheadSteps is the size of a batch. A change takes at most three hints in a pass.
 const aheadSteps = prefetch.Max / 4
 
-// ahead returns an ahead for a list of changes, of which changed returns the stats.
-func (c *Cursor) ahead(length int, changed func(n int) id) ahead {
-	return ahead{c: c, length: length, changed: changed}
+const (
+	mostRecords = 40 // a size that most records do not exceed
+	lineBytes   = 64 // of the caches
+)
+
+// aheadOf returns an ahead for a list of changes, which begin with the id of a stat.
+func aheadOf[T counterChange | gaugeChange](c *Cursor, list []T) ahead {
+	return ahead{c: c, length: len(list), list: unsafe.Pointer(unsafe.SliceData(list)), size: unsafe.Sizeof(*new(T))}
 }
+
+// changed returns the stat of change n.
+func (a *ahead) changed(n int) id { return *(*id)(unsafe.Add(a.list, uintptr(n)*a.size)) }
 
 // before is called before change n is read, in order.
 func (a *ahead) before(n int) {
@@ -44,8 +53,8 @@ func (a *ahead) before(n int) {
 }
 
 // add adds a hint.
-func (a *ahead) add(p unsafe.Pointer) {
-	a.c.hints[a.hints%prefetch.Max] = uintptr(p)
+func (a *ahead) add(address uintptr) {
+	a.c.hints[a.hints%prefetch.Max] = address
 	a.hints++
 }
 
@@ -61,12 +70,13 @@ func (a *ahead) blocks(from int) {
 	for n := from; n < min(from+aheadSteps, a.length); n++ {
 		x := a.changed(n)
 		b := a.c.block(x)
+		at := uintptr(unsafe.Pointer(b)) // &b.offset would read from b to see whether it is nil
 		if b != last {
 			last = b
-			a.add(unsafe.Pointer(b))
-			a.add(unsafe.Pointer(&b.older))
+			a.add(at)
+			a.add(at + unsafe.Offsetof(b.older))
 		}
-		a.add(unsafe.Pointer(&b.offset[x&(1<<slotBits-1)]))
+		a.add(at + unsafe.Offsetof(b.offset) + 4*uintptr(x&(1<<slotBits-1)))
 	}
 	a.done()
 }
@@ -77,8 +87,8 @@ func (a *ahead) pointers(from int) {
 	for n := from; n < min(from+aheadSteps, a.length); n++ {
 		if b := a.c.block(a.changed(n)); b != last {
 			last = b
-			a.add(unsafe.Pointer(b.arena.Load()))
-			a.add(unsafe.Pointer(b.born.Load()))
+			a.add(uintptr(unsafe.Pointer(b.arena.Load())))
+			a.add(uintptr(unsafe.Pointer(b.born.Load())))
 		}
 	}
 	a.done()
@@ -93,10 +103,14 @@ func (a *ahead) records(from int) {
 		if b != last {
 			last = b
 			if born := b.born.Load(); born != nil {
-				a.add(unsafe.Pointer(unsafe.SliceData(*born)))
+				a.add(uintptr(unsafe.Pointer(unsafe.SliceData(*born))))
 			}
 		}
-		a.add(unsafe.Pointer(unsafe.SliceData(b.record(int(x & (1<<slotBits - 1))))))
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(b.record(int(x & (1<<slotBits - 1))))))
+		a.add(at)
+		if end := at + mostRecords - 1; end/lineBytes != at/lineBytes {
+			a.add(end)
+		}
 	}
 	a.done()
 }

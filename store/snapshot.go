@@ -58,7 +58,7 @@ type keptBlock struct {
 func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 	c := snap.cursor()
 	c.flushed = true
-	ahead := c.ahead(len(snap.counters), func(n int) id { return snap.counters[n].x })
+	ahead := aheadOf(c, snap.counters)
 	for n, ch := range snap.counters {
 		ahead.before(n)
 		if !yield(c.read(ch.x, ch.total), ch.delta) {
@@ -82,7 +82,7 @@ func (snap *Snapshot) HiddenGaugeChanges(yield func(c *Cursor) bool) {
 func (snap *Snapshot) changedGauges(hidden bool, yield func(c *Cursor) bool) {
 	c := snap.cursor()
 	c.flushed = true
-	ahead := c.ahead(len(snap.gauges), func(n int) id { return snap.gauges[n].x })
+	ahead := aheadOf(c, snap.gauges)
 	for n, ch := range snap.gauges {
 		ahead.before(n)
 		if c.read(ch.x, ch.raw); c.Hidden() == hidden && !yield(c) {
@@ -142,7 +142,8 @@ func (c *Cursor) read(x id, raw uint64) *Cursor {
 	b, i := c.block(x), int(x&(1<<slotBits-1))
 	rec := b.record(i)
 	n, w := uvarint(rec)
-	*c.step = step{b: b, rec: rec, cut: uint32(w) + uint32(n), x: x, i: i, raw: raw}
+	s := c.step // its fields are read soon, and wider stores would have to end before
+	s.b, s.rec, s.cut, s.x, s.i, s.raw = b, rec, uint32(w)+uint32(n), x, i, raw
 	return c
 }
 
