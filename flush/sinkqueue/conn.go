@@ -92,6 +92,10 @@ type Conn struct {
 	cfg   ConnConfig
 	limit int // longest datagram, halved when the system refuses one
 	open  net.Conn
+	last  int  // datagrams that the last call sent; an error of the next one is about them
+	whole bool // the system does not cut what is sent over open into datagrams
+
+	joined, option []byte // of SendAll
 }
 
 // NewConn returns a connection, which Send opens.
@@ -129,7 +133,7 @@ func (c *Conn) dial(ctx context.Context) error {
 			return err
 		}
 	}
-	c.open = opened
+	c.open, c.last, c.whole = opened, 1, false
 	return nil
 }
 
@@ -222,6 +226,7 @@ func (c *Conn) sendDatagram(b []byte) error {
 		_, err = c.open.Write(b)
 	}
 	if err == nil || errors.Is(err, syscall.EMSGSIZE) {
+		c.last = 1
 		return err
 	}
 	c.Close() // the name may have another address by now
@@ -231,10 +236,12 @@ func (c *Conn) sendDatagram(b []byte) error {
 	return err
 }
 
+// lost counts what the last call sent.
 func (c *Conn) lost() {
 	if c.cfg.Lost != nil {
-		c.cfg.Lost(1)
+		c.cfg.Lost(c.last)
 	}
+	c.last = 1
 }
 
 // cut returns the length of the longest run of whole lines in data that fits into

@@ -103,7 +103,7 @@ func (q *Queue) put(p flush.Parcel) {
 		}
 		return -1 // equal ones keep their order
 	})
-	s.queue = slices.Insert(s.queue, at, packet{p.Data, p.Metrics, p.Queued})
+	s.queue = slices.Insert(s.queue, at, packet{p.Data, p.Metrics, p.Queued, 0})
 	q.size += len(p.Data)
 	q.waiting += p.Metrics
 	s.signal()

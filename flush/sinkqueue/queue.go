@@ -74,6 +74,10 @@ type Config struct {
 	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Shards call
 	// it at the same time. Required.
 	Send func(ctx context.Context, data []byte) (sent int, err error)
+	// SendAll sends packets of one [Queue.AddAll] which are equally long, except the
+	// last, which can be shorter. It returns false if it certainly sent none: Send
+	// gets them then. It may be nil.
+	SendAll func(packets [][]byte) bool
 	// Increments calls yield for each counter increment in a packet, with a key
 	// of the series. Nil means that packets have none.
 	Increments func(data []byte, yield func(key []byte, n uint64))
@@ -137,6 +141,7 @@ type Queue struct {
 	mu      sync.Mutex // guards the rest and the queues of shards
 	size    int        // bytes queued or being sent
 	waiting int        // metrics queued or being sent
+	groups  uint64     // calls of AddAll
 	owed    Owed
 	lastErr error
 	errAt   time.Time
@@ -202,19 +207,38 @@ func New(cfg Config) *Queue {
 // once. The queue keeps data.
 func (q *Queue) Add(data []byte, metrics int) { q.AddTo(0, data, metrics) }
 
+// AddAll is Add for packets whose order does not matter. It reorders them.
+func (q *Queue) AddAll(packets []Packed) {
+	if len(packets) == 0 {
+		return
+	}
+	largestFirst(packets)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.groups++
+	q.add(q.shards[0], q.groups, packets...)
+}
+
 // AddTo is Add for a shard.
 func (q *Queue) AddTo(n int, data []byte, metrics int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := q.shards[n]
-	s.queue = append(s.queue, packet{data, metrics, time.Now()})
-	q.size += len(data)
-	q.waiting += metrics
+	q.add(q.shards[n], 0, Packed{data, metrics})
+}
+
+// add queues packets on a shard. The caller holds q.mu.
+func (q *Queue) add(s *shard, group uint64, packets ...Packed) {
+	empty, now := len(s.queue) == 0, time.Now()
+	for _, p := range packets {
+		s.queue = append(s.queue, packet{p.Data, p.Metrics, now, group})
+		q.size += len(p.Data)
+		q.waiting += p.Metrics
+	}
 	q.trim()
 	if q.ended {
 		q.lose()
 	}
-	if len(s.queue) == 1 { // the shard continues as long as there is more
+	if empty { // the shard continues as long as there is more
 		s.signal()
 	}
 }

@@ -417,3 +417,44 @@ func TestPacketsWakeTheirShard(t *testing.T) {
 		stop()
 	})
 }
+
+// TestManyPacketsAtOnce adds packets of three sizes together. SendAll gets what it can
+// send, refuses one call, and panics in another.
+func TestManyPacketsAtOnce(t *testing.T) {
+	panics := guardtest.New(t)
+	r := &target{}
+	var runs []string
+	q, metric, stop := queue(t, r, func(c *sinkqueue.Config) {
+		c.Logger = panics.Logger()
+		c.SendAll = func(packets [][]byte) bool {
+			run := string(bytes.Join(packets, []byte("|")))
+			runs = append(runs, strings.ReplaceAll(run, "\n", ""))
+			if strings.Contains(run, "refuse") {
+				return false
+			}
+			if strings.Contains(run, "panic") {
+				panic("test")
+			}
+			return true
+		}
+	})
+	q.AddAll(nil)
+	q.AddAll([]sinkqueue.Packed{{[]byte("a:1\n"), 1}, {[]byte("refuse2:1\n"), 1}, {[]byte("b:1\n"), 1}, {[]byte("refuse1:1\n"), 1}, {[]byte("cc:1\n"), 1}})
+	q.AddAll([]sinkqueue.Packed{{[]byte("panic:5\n"), 2}, {[]byte("z:1\n"), 1}, {[]byte("panik:6\n"), 2}, {[]byte("y:1\n"), 1}})
+	panics.Caught("send of many packets of a sink")
+	stop()
+	if got, want := strings.Join(runs, " "), "refuse2:1|refuse1:1|cc:1 a:1|b:1 panic:5|panik:6|z:1"; got != want {
+		t.Errorf("sent together: %s, want %s", got, want)
+	}
+	if got, want := r.text(), "refuse2:1\n|refuse1:1\n|cc:1\n|y:1\n"; got != want {
+		t.Errorf("sent alone: %q, want %q", got, want)
+	}
+	for name, want := range map[string]uint64{"packets": 6, "metrics": 6, "bytes": 10 + 10 + 5 + 4 + 4 + 4, "ambiguous_packets": 3, "ambiguous_metrics": 5, "ambiguous_increments": 12, "dropped_packets": 0, "send_errors": 1} {
+		if got := metric(name); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	if d := q.Delivery(); d.Bytes != 0 || d.Metrics != 0 || d.Packets != 0 {
+		t.Errorf("%d bytes, %d metrics, %d packets wait", d.Bytes, d.Metrics, d.Packets)
+	}
+}

@@ -14,6 +14,7 @@ type packet struct {
 	data    []byte
 	metrics int
 	queued  time.Time
+	group   uint64 // of the call of AddAll, or 0
 }
 
 // shard sends its packets one after the other. Queue.mu guards the fields below it.
@@ -64,6 +65,74 @@ func (s *shard) take() (p packet, ok bool) {
 	return p, true
 }
 
+// takeRun removes packets that SendAll can send, oldest first. It returns none if Send
+// is to send the next one.
+func (s *shard) takeRun() []packet {
+	q := s.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trim()
+	if len(s.queue) == 0 || q.held {
+		return nil
+	}
+	n := runLength(s.queue)
+	if n == 1 {
+		return nil
+	}
+	run := make([]packet, n)
+	for i := range run {
+		run[i] = s.pop()
+		s.sending = run[i].queued
+	}
+	return run
+}
+
+// sendRun sends packets that wait by SendAll, if that is possible. It reports whether they
+// left the queue.
+func (s *shard) sendRun() bool {
+	q := s.q
+	run := s.takeRun()
+	if run == nil {
+		return false
+	}
+	data := make([][]byte, len(run))
+	size, metrics := 0, 0
+	for i, p := range run {
+		data[i] = p.data
+		size += len(p.data)
+		metrics += p.metrics
+	}
+	sent, ended := false, false
+	guard.New(q.cfg.Logger).Run("send of many packets of a sink", func() { sent, ended = q.cfg.SendAll(data), true })
+	switch {
+	case sent:
+		q.bytes.Add(uint64(size))
+		q.packets.Add(uint64(len(run)))
+		q.metrics.Add(uint64(metrics))
+		q.lastSent.Set(uint64(time.Now().Unix()))
+	case !ended: // it panicked
+		q.errs.Inc()
+		for _, p := range run {
+			q.unsure(p)
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s.sending = time.Time{}
+	q.settled.Broadcast()
+	if sent || !ended && !q.cfg.Resend {
+		q.size -= size
+		q.waiting -= metrics
+		q.trim()
+		return true
+	}
+	for i := range run {
+		run[i].group = 0 // Send gets them
+	}
+	s.queue = append(run, s.queue...)
+	return false
+}
+
 // settle ends the attempt to send p, which was before at its begin. If back is set it
 // queues the rest again, as the oldest packet.
 func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) {
@@ -75,6 +144,7 @@ func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) 
 	q.size -= len(before.data)
 	q.waiting -= before.metrics
 	if back {
+		p.group = 0 // its rest can have another form
 		s.queue = append([]packet{p}, s.queue...)
 		q.size += len(p.data)
 		q.waiting += p.metrics
@@ -92,6 +162,12 @@ func (s *shard) run(ctx context.Context) {
 	var failing time.Time // start of the outage
 	for {
 		closing := q.closing() // before take, so that nothing queued before Close is left
+		if q.cfg.SendAll != nil && failing.IsZero() && s.sendRun() {
+			if ctx.Err() != nil {
+				return
+			}
+			continue
+		}
 		p, ok := s.take()
 		if !ok {
 			if closing {
@@ -174,10 +250,7 @@ func (s *shard) send(ctx context.Context, p *packet) error {
 	q.errs.Inc()
 	switch {
 	case errors.Is(err, ErrAmbiguous):
-		q.ambiguous.Inc()
-		q.ambiguousMetrics.Add(uint64(p.metrics))
-		q.increments(p.data, func(_ []byte, n uint64) { q.ambiguousIn.Add(n) })
-		q.ambiguousValues.Add(q.observations(p.data))
+		q.unsure(*p)
 	case errors.Is(err, ErrRefused):
 		q.lostPackets.Inc()
 		q.rejected.Add(uint64(p.metrics))
@@ -185,4 +258,12 @@ func (s *shard) send(ctx context.Context, p *packet) error {
 		q.lostValues.Add(q.observations(p.data))
 	}
 	return err
+}
+
+// unsure counts a packet whose delivery is unknown.
+func (q *Queue) unsure(p packet) {
+	q.ambiguous.Inc()
+	q.ambiguousMetrics.Add(uint64(p.metrics))
+	q.increments(p.data, func(_ []byte, n uint64) { q.ambiguousIn.Add(n) })
+	q.ambiguousValues.Add(q.observations(p.data))
 }

@@ -158,11 +158,11 @@ func TestPacking(t *testing.T) {
 		}
 		var packets []string
 		for _, name := range []string{"a", "b", "c"} {
-			before := s.Delivery().Packets
+			before := s.Delivery().Packets + len(s.packets)
 			s.line = append(s.line[:0], name+":1|c"...)
 			packet := string(s.packet)
 			s.put()
-			if s.Delivery().Packets > before {
+			if s.Delivery().Packets+len(s.packets) > before {
 				if tt.newline || tt.network.Stream() {
 					packet += "\n"
 				}

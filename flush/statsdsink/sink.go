@@ -104,6 +104,7 @@ type Sink struct {
 	// Of Flush.
 	packet             []byte
 	lines              int
+	packets            []sinkqueue.Packed // that are not queued yet, of UDP
 	head, tail         []byte
 	line, key, decimal []byte
 	named              series // of summaries
@@ -153,10 +154,19 @@ func New(cfg Config) (*Sink, error) {
 	})
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
-		Send: s.conn.Send, Ended: s.conn.Close, Increments: increments, Observations: observations,
+		Send: s.conn.Send, SendAll: s.sendAll(), Ended: s.conn.Close, Increments: increments, Observations: observations,
 	})
 	s.Sender = s.queue.Sender()
 	return s, nil
+}
+
+// sendAll returns the function that sends many packets at once, nil if there is none for
+// the network.
+func (s *Sink) sendAll() func([][]byte) bool {
+	if s.cfg.Network != UDP {
+		return nil
+	}
+	return s.conn.SendAll
 }
 
 // shortened logs the size of the longest datagram that the system has not refused.
@@ -172,6 +182,7 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	s.gauges(snap)
 	s.timers(snap)
 	s.end()
+	s.queueAll()
 	return nil
 }
 
@@ -312,6 +323,24 @@ func (s *Sink) end() {
 		s.packet = append(s.packet, '\n')
 	}
 	n := len(s.packet)
-	s.queue.Add(s.packet[:n:n], s.lines)
+	packed := sinkqueue.Packed{Data: s.packet[:n:n], Metrics: s.lines}
 	s.packet, s.lines = s.packet[n:], 0
+	if s.cfg.Network != UDP {
+		s.queue.Add(packed.Data, packed.Metrics)
+		return
+	}
+	if s.packets = append(s.packets, packed); len(s.packets) == maxPackets {
+		s.queueAll()
+	}
+}
+
+// maxPackets is how many packets of a flush are queued together. The more there are, the
+// more of them have the same size and are sent in one system call.
+const maxPackets = 512
+
+// queueAll queues the packets of UDP, in any order.
+func (s *Sink) queueAll() {
+	s.queue.AddAll(s.packets)
+	clear(s.packets)
+	s.packets = s.packets[:0]
 }

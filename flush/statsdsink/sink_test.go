@@ -249,6 +249,70 @@ func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
 	}
 }
 
+// TestUDPCountsManyPacketsLostInAnOutage is the same with flushes of many packets, which
+// leave in few system calls. The end of an outage shows with the packet after it.
+func TestUDPCountsManyPacketsLostInAnOutage(t *testing.T) {
+	listen := func(address string) *net.UDPConn {
+		a, err := net.ResolveUDPAddr("udp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.ListenUDP("udp", a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := listen("127.0.0.1:0")
+	st := store.New(store.Options{})
+	_, flushNow, stop := flushing(t, st, statsdsink.Config{Address: l.LocalAddr().String(), PacketBytes: 1})
+	const series = 20
+	names := make([]string, series)
+	for i := range names {
+		names[i] = strings.Repeat("a", i/7+1) + string(rune('a'+i)) // of three sizes
+	}
+	sent := 0
+	grow := func() {
+		for _, n := range names {
+			st.Root().Counter(n).Inc()
+		}
+		flushNow()
+		sent += series
+		sinktest.Await(t, "the packets to leave", func() bool { return sinktest.Own(st, "statsd", "packets") == uint64(sent) })
+	}
+	received := map[string]int{}
+	count := func(l *net.UDPConn) {
+		buf := make([]byte, 100)
+		_ = l.SetReadDeadline(time.Now().Add(time.Minute))
+		for range series {
+			k, err := l.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			received[string(buf[:k])]++
+		}
+	}
+	grow()
+	count(l)
+	_ = l.Close()
+	for range 3 {
+		grow()
+	}
+	l = listen(l.LocalAddr().String())
+	grow()
+	count(l)
+	stop()
+	_ = l.Close()
+	for _, n := range names {
+		if received[n+":1|c"] != 2 {
+			t.Errorf("%s was received %d times, want 2", n, received[n+":1|c"])
+		}
+	}
+	if lost := sinktest.Own(st, "statsd", "lost_packets"); lost != 3*series || len(received) != series {
+		t.Errorf("%d packets counted as lost, want %d; received %v", lost, 3*series, received)
+	}
+}
+
 // TestLongPacketsAreSplit sends packets that exceed the longest datagram.
 func TestLongPacketsAreSplit(t *testing.T) {
 	const lines = 3000 // about 100 kB
