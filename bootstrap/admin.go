@@ -270,7 +270,7 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	if fixed := accessLogTypes[typeName]; fixed != "" {
 		l.Path = fixed
 	}
-	if l.Path == "" {
+	if l.Path == "" && !d.misspelled(join(path, kind), "path") {
 		d.errorf(seen[kind], join(join(path, kind), "path"), "required field is not set")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
 // A setter decodes one value into its destination. Errors go to the decoder, which
@@ -39,6 +40,7 @@ type decoder struct {
 	errs     []*Error
 	dropped  int // errors of clusters that are not in errs
 	unknown  []string
+	meant    []string // field paths that unknown fields were probably meant to be
 	warnings []string
 }
 
@@ -75,7 +77,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		}
 		f := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 		if f < 0 {
-			d.unknownField(key, path, fields)
+			d.unknownField(n, key, path, fields)
 			continue
 		}
 		if conftree.IsNull(value) {
@@ -87,25 +89,55 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 	return seen
 }
 
-// unknownField notes a key of the mapping at path that is not among its fields.
+// unknownField notes a key of the mapping n at path that is not among its fields.
 // In a secret it is not shown, unless it is a name of one or only cut short.
-func (d *decoder) unknownField(key *yaml.Node, path string, fields []field) {
+func (d *decoder) unknownField(n, key *yaml.Node, path string, fields []field) {
 	cutShort := func(f field) bool { return strings.HasPrefix(f.name, key.Value) }
-	path = join(path, conftree.Key(key.Value, redact.Path(path) && !redact.Path(key.Value) && !slices.ContainsFunc(fields, cutShort)))
+	hidden := redact.Path(path) && !redact.Path(key.Value) && !slices.ContainsFunc(fields, cutShort)
+	at := join(path, conftree.Key(key.Value, hidden))
 	if d.allowUnknown {
-		d.unknown = append(d.unknown, d.doc.position(key).String()+": "+path)
+		d.unknown = append(d.unknown, d.doc.position(key).String()+": "+at)
 		return
 	}
-	d.errorf(key, path, "unknown field; allowed: %s", fieldNames(fields))
+	hint := ""
+	if near := nearestField(n, key.Value, fields); near != "" && !hidden {
+		hint = "did you mean " + near + "? "
+		d.meant = append(d.meant, join(path, near))
+	}
+	d.errorf(key, at, "unknown field; %sallowed: %s", hint, fieldNames(fields))
+}
+
+// nearestField returns the field that key in the mapping n was probably meant to be, ""
+// if none is close. Fields that n sets already do not count.
+func nearestField(n *yaml.Node, key string, fields []field) string {
+	taken := func(name string) bool {
+		for i := 0; i < len(n.Content); i += 2 {
+			if conftree.SnakeCase(n.Content[i].Value) == name {
+				return true
+			}
+		}
+		return false
+	}
+	return spelling.Nearest(conftree.SnakeCase(key), func(yield func(string) bool) {
+		for _, f := range fields {
+			if !refused(f) && !taken(f.name) && !yield(f.name) {
+				return
+			}
+		}
+	}, len(key)/3)
+}
+
+// refused reports whether a field is of a feature that is not part of this build.
+func refused(f field) bool {
+	return reflect.ValueOf(f.set).Pointer() == reflect.ValueOf(absent).Pointer()
 }
 
 // fieldNames lists the names of a table for an error text, except fields that are
 // always refused.
 func fieldNames(fields []field) string {
-	refused := reflect.ValueOf(absent).Pointer()
 	var names []string
 	for _, f := range fields {
-		if reflect.ValueOf(f.set).Pointer() != refused {
+		if !refused(f) {
 			names = append(names, f.name)
 		}
 	}
@@ -128,7 +160,7 @@ func (d *decoder) oneOf(n *yaml.Node, path string, seen map[string]*yaml.Node, r
 		return ""
 	case len(set) == 1:
 		return set[0]
-	case required:
+	case required && !slices.ContainsFunc(names, func(name string) bool { return d.misspelled(path, name) }):
 		d.errorf(n, path, "one of %s must be set", strings.Join(names, ", "))
 	}
 	return ""
@@ -140,10 +172,16 @@ func (d *decoder) require(n *yaml.Node, path string, seen map[string]*yaml.Node,
 		return // has been reported
 	}
 	for _, name := range names {
-		if _, ok := seen[name]; !ok {
+		if _, ok := seen[name]; !ok && !d.misspelled(path, name) {
 			d.errorf(n, join(path, name), "required field is not set")
 		}
 	}
+}
+
+// misspelled reports whether an unknown field of the mapping at path was probably meant
+// to be the field name, whose absence is then no error of its own.
+func (d *decoder) misspelled(path, name string) bool {
+	return slices.Contains(d.meant, join(path, name))
 }
 
 // join appends a field name to a path.

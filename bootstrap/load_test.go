@@ -226,6 +226,24 @@ func unknownFields(n int) string {
 	return b.String()
 }
 
+// TestMisspelledField checks that an unknown field that is spelled like a known one is
+// the only error: the known one is not reported as missing.
+func TestMisspelledField(t *testing.T) {
+	for text, want := range map[string]string{
+		"sinks: [{statsd: {adress: 'localhost:1'}}]":                               "1:19: sinks[0].statsd.adress: unknown field; did you mean address? allowed: address, ",
+		"sinks: [{statd: {address: 'localhost:1'}}]":                               "1:10: sinks[0].statd: unknown field; did you mean statsd? allowed: ",
+		"layered_runtime: {layers: [{name: a, adminLayr: {}}]}":                    "1:38: layered_runtime.layers[0].adminLayr: unknown field; did you mean admin_layer? allowed: ",
+		"admin: {access_log: [{typed_config: {'@type': FileAccessLog, pth: /a}}]}": "1:62: admin.access_log[0].typed_config.pth: unknown field; did you mean path? allowed: ",
+		"layered_runtime: {layers: [{name: a, nam: b, admin_layer: {}}]}":          "1:38: layered_runtime.layers[0].nam: unknown field; allowed: ",
+	} {
+		_, err := Parse("a.yaml", []byte(text), Options{Product: "statsd-admin"})
+		var errs *Errors
+		if !errors.As(err, &errs) || len(errs.List) != 1 || !strings.HasPrefix(errs.List[0].Error(), "a.yaml:"+want) {
+			t.Errorf("%s: %v, want only %s", text, err, want)
+		}
+	}
+}
+
 func TestSingleErrors(t *testing.T) {
 	tests := []struct{ name, file, text, want string }{
 		{"duplicate", "a.yaml", "admin: {}\nadmin: {}\n", `a.yaml:2:1: duplicate key "admin", first used in line 1`},
@@ -234,7 +252,7 @@ func TestSingleErrors(t *testing.T) {
 		{"duplicate-spelling-first", "a.yaml", "flags_path: a\nflagsPath: b\nadmin: {mode: x}\n", "a.yaml:3:15: admin.mode: "},
 		{"sinks-header-first", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: {'a b': c, 'd e': f}}}]\n", "sinks[0].remote_write.headers.d e: not a header with a value on one line"},
 		{"duplicate-json", "a.json", "{\"admin\": {},\n \"admin\": {}}", `a.json:2:2: duplicate key "admin", first used in line 1`},
-		{"unknown", "a.yaml", "admin:\n  adress: {}\n", `a.yaml:2:3: admin.adress: unknown field; allowed: access_log, access_log_path, address,`},
+		{"unknown", "a.yaml", "admin:\n  adress: {}\n", `a.yaml:2:3: admin.adress: unknown field; did you mean address? allowed: access_log, access_log_path, address,`},
 		{"syntax", "a.yaml", "admin: [\n", "a.yaml:2:1: not valid YAML: did not find expected node content"},
 		{"syntax-json", "a.json", "{\"admin\": {},}", "a.json:1:14: not valid JSON: invalid character '}'"},
 		{"cut-json", "a.json", "{\"admin\": {\n", "a.json:2:1: not valid JSON: unexpected end of file"},
@@ -284,9 +302,9 @@ func TestSingleErrors(t *testing.T) {
 		{"layer-kind", "a.yaml", "layered_runtime: {layers: [{name: a}]}", "layer specifier not set"},
 		{"layer-kinds", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {}}, {name: b, static_layer: {}, disk_layer: {}}]}",
 			"layered_runtime.layers[1].disk_layer: only one of static_layer, disk_layer, admin_layer, rtds_layer may be set"},
-		{"layer-second-kind", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {}, disk_layre: {}}]}", "layered_runtime.layers[0].disk_layre: unknown field; allowed: admin_layer, disk_layer, name, rtds_layer, static_layer"},
+		{"layer-second-kind", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {}, disk_layre: {}}]}", "layered_runtime.layers[0].disk_layre: unknown field; did you mean disk_layer? allowed: admin_layer, disk_layer, name, rtds_layer, static_layer"},
 		{"layer-first-kind", "a.yaml", "layered_runtime: {layers: [{name: a}, {name: b, admin_layer: {}}]}", "layered_runtime.layers[0]: layer specifier not set"},
-		{"layer-second-name", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {}}, {nme: b, admin_layer: {}}]}", "layered_runtime.layers[1].name: required field is not set"},
+		{"layer-second-name", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {}}, {id: b, admin_layer: {}}]}", "layered_runtime.layers[1].name: required field is not set"},
 		{"layer-value", "a.yaml", "layered_runtime: {layers: [{name: a, static_layer: {k: {l: []}}}]}", "Invalid runtime entry value for k.l"},
 		{"layers-twice", "a.yaml", "runtime: {}\nlayered_runtime: {}\n", "only one of runtime, layered_runtime may be set"},
 		{"layers-twice-fewer", "a.yaml", "runtime: {symlink_root: /r}\nlayered_runtime: {layers: [{name: a, static_layer: {}}]}\n", "only one of runtime, layered_runtime may be set"},

@@ -91,7 +91,7 @@ func (l *RuntimeLayer) set(d *decoder, n *yaml.Node, path string) {
 	kind := d.oneOf(n, path, seen, false, kinds...)
 	l.Kind = map[string]layers.Kind{staticLayer: layers.Static, diskLayer: layers.Disk, adminLayer: layers.Admin, rtdsLayer: layers.RTDS}[kind]
 	for _, k := range kinds {
-		if _, ok := seen[k]; ok {
+		if _, ok := seen[k]; ok || d.misspelled(path, k) {
 			return
 		}
 	}

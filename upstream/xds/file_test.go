@@ -131,7 +131,7 @@ func TestFiles(t *testing.T) {
 	refused := 0
 	for f := range d.c.Failures {
 		refused++
-		equal(t, "details", f.Details, cds+`:5:3: cluster "a": conect_timeout: unknown field of Cluster`)
+		equal(t, "details", f.Details, cds+`:5:3: cluster "a": conect_timeout: unknown field of Cluster; did you mean connect_timeout?`)
 	}
 	if refused != 1 {
 		t.Errorf("%d clusters are refused, want 1", refused)

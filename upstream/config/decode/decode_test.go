@@ -46,7 +46,7 @@ func TestTextMistakesHavePositions(t *testing.T) {
 		{"syntax", "name: [", one(`f:2:1: cluster #0: not valid YAML: did not find expected node content while parsing a flow node`)},
 		{"two-documents", "name: a\n---\nname: b\n", one(`f: cluster #0: not valid YAML: expected single document, found multiple`)},
 		{"not-a-mapping", "- a", one(`f:1:1: cluster #0: a list is not a mapping with fields of Cluster`)},
-		{"unknown-field", "name: c\nnome: d", one(`f:2:1: cluster "c": nome: unknown field of Cluster`)},
+		{"unknown-field", "name: c\nnome: d", one(`f:2:1: cluster "c": nome: unknown field of Cluster; did you mean name?`)},
 		{"unknown-nested", "name: c\ncommon_lb_config:\n  foo: 1\n", one(`f:3:3: cluster "c": common_lb_config.foo: unknown field of Cluster.CommonLbConfig`)},
 		{"duplicate", "name: c\ntype: STATIC\ntype: EDS", one(`f:3:1: cluster "c": type: duplicate key "type", first used in line 2`)},
 		{"two-spellings", "name: c\nlb_policy: RANDOM\nlbPolicy: MAGLEV", one(`f:3:1: cluster "c": lb_policy: set twice, as lb_policy and as lbPolicy`)},

@@ -46,7 +46,7 @@ lb_polcy: RANDOM
 		fmt.Println(all.Count(decode.UnknownField))
 	}
 	// Output:
-	// backend.yaml:3:1: cluster "backend": lb_polcy: unknown field of Cluster
+	// backend.yaml:3:1: cluster "backend": lb_polcy: unknown field of Cluster; did you mean lb_policy?
 	// 1
 }
 

@@ -95,7 +95,7 @@ func TestMessageResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m clusterv3.Cluster
-	const want = `f.yaml:2:58: resource "": nam: unknown field of Cluster`
+	const want = `f.yaml:2:58: resource "": nam: unknown field of Cluster; did you mean name?`
 	if err := d.MessageResource(&list[0], &m); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

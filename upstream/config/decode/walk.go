@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
 // walker decodes a tree of nodes into a message. It checks every value against the
@@ -132,7 +133,22 @@ func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.Messa
 		w.warn(e)
 		return
 	}
+	if near := nearestField(md, key.Value); near != "" && w.hidden == 0 {
+		e.Message += "; did you mean " + near + "?"
+	}
 	w.add(e)
+}
+
+// nearestField returns the field that name was probably meant to be, "" if none is close.
+func nearestField(md protoreflect.MessageDescriptor, name string) string {
+	fields := md.Fields()
+	return spelling.Nearest(conftree.SnakeCase(name), func(yield func(string) bool) {
+		for i := range fields.Len() {
+			if !yield(string(fields.Get(i).Name())) {
+				return
+			}
+		}
+	}, len(name)/3)
 }
 
 // field decodes the value of a field of m, with its cardinality.
