@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -365,6 +366,11 @@ func TestSinkKeepsTheContract(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				t.Cleanup(func() {
+					if n := cfg.Store.OpenViews(); n != 0 {
+						t.Errorf("%d views of the sink's own store are open", n)
+					}
+				})
 				return sinktest.Receiver{Sink: s, Received: func(name string) uint64 {
 					// The mark of a packet is not sent.
 					sinktest.Await(t, "all bytes", func() bool {
@@ -442,5 +448,31 @@ func TestPathsWithTheSamePattern(t *testing.T) {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], line) {
 			t.Fatalf("no %q in %q", line, lines)
 		}
+	}
+}
+
+// TestFieldsWithoutValuesOrTime: an empty histogram has no fields, and a flush without an
+// interval no rates.
+func TestFieldsWithoutValuesOrTime(t *testing.T) {
+	st := store.New(store.Options{Now: func() time.Time { return time.Unix(1, 0) }})
+	h := st.Root().Histogram("h", store.Unspecified)
+	list := func(seconds float64) (names []string) {
+		(&Sink{}).fields(h.Snapshot().Cumulative, seconds, func(field string, x float64) {
+			names = append(names, field)
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				t.Errorf("%s is %v", field, x)
+			}
+		})
+		return names
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	if got := list(10); got != nil {
+		t.Errorf("without values: %q", got)
+	}
+	h.Record(5)
+	st.Flush(store.FlushOptions{}).Close()
+	with, without := list(10), list(0)
+	if slices.Contains(without, ".count_ps") || !slices.Contains(with, ".count_ps") || len(with) != len(without)+1 {
+		t.Errorf("with an interval %q, without %q", with, without)
 	}
 }
