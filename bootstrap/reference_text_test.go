@@ -86,6 +86,7 @@ var reference = []section{
 		{"sinks[].graphite.tagged", "", "Send tags as `;name=value`; otherwise names contain them."},
 		{"sinks[].graphite.percentiles", "(90)", "Percentiles: the fields describe the smallest values of a histogram up to each; `[]` means none."},
 		{"sinks[].graphite.percentiles[]", "(—)", "A percentage."},
+		{"sinks[].graphite.zero_deltas", "", "Send 0 for counters that did not grow, as StatsD's daemon does."},
 		{"sinks[].graphite.timeout", "(2s)", "Limit of an attempt."},
 		{"sinks[].json_lines", "", "A sink that writes a JSON object for each stat to a file."},
 		{"sinks[].json_lines.path", "", "File to append to; `/dev/stdout` and `/dev/stderr` are the streams of the process."},

@@ -249,6 +249,7 @@ func (s *Sink) setGraphite(d *decoder, n *yaml.Node, path string) {
 		{"layout", choice(&c.Layout, graphite.Plain, graphite.Modern, graphite.Legacy)},
 		{"tagged", boolean(&c.Tagged)},
 		{"percentiles", percentiles(&c.Percentiles, 0.01, 99.99, graphite.MaxPercentiles)},
+		{"zero_deltas", boolean(&c.ZeroDeltas)},
 		{"timeout", period(&c.Timeout, time.Millisecond, time.Hour)},
 	})
 	d.require(n, path, seen, "address")

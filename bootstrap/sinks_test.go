@@ -165,7 +165,7 @@ func TestGraphiteSinks(t *testing.T) {
 	c, err := Parse("a.yaml", []byte(`
 sinks:
 - graphite: {address: "a:2003"}
-- {tags: {dc: x}, graphite: {address: "[::1]:2003", layout: legacy, tagged: true, percentiles: [50, 99.9], timeout: 3s}}
+- {tags: {dc: x}, graphite: {address: "[::1]:2003", layout: legacy, tagged: true, percentiles: [50, 99.9], zero_deltas: true, timeout: 3s}}
 - graphite: {address: "a:2003", layout: modern, percentiles: []}
 `), Options{})
 	if err != nil {
@@ -174,7 +174,7 @@ sinks:
 	want := []Sink{
 		{Options: sinkqueue.Options{Name: "graphite"}, Graphite: &graphite.Config{Address: "a:2003", Layout: graphite.Plain}},
 		{Options: sinkqueue.Options{Name: "graphite_2", Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, Graphite: &graphite.Config{
-			Address: "[::1]:2003", Layout: graphite.Legacy, Tagged: true, Percentiles: []float64{50, 99.9}, Timeout: 3 * time.Second,
+			Address: "[::1]:2003", Layout: graphite.Legacy, Tagged: true, Percentiles: []float64{50, 99.9}, ZeroDeltas: true, Timeout: 3 * time.Second,
 		}},
 		{Options: sinkqueue.Options{Name: "graphite_3"}, Graphite: &graphite.Config{Address: "a:2003", Layout: graphite.Modern, Percentiles: []float64{}}},
 	}

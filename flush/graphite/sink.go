@@ -56,6 +56,8 @@ type Config struct {
 	// upper, sum and sum_squares of the smallest values of that share are sent.
 	// Nil means 90, as in StatsD's daemon; empty means none.
 	Percentiles []float64
+	// ZeroDeltas sends 0 for counters that did not grow, as StatsD's daemon does.
+	ZeroDeltas bool
 	// Timeout limits an attempt to connect or send. Default 2 s.
 	Timeout time.Duration
 
@@ -167,6 +169,10 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 // only.
 func (s *Sink) sendCounters(snap *store.Snapshot, l paths) {
 	owed, seconds := s.queue.Owed(), snap.Interval.Seconds()
+	var sent map[string]struct{} // paths of counts
+	if s.cfg.ZeroDeltas {
+		sent = map[string]struct{}{}
+	}
 	s.cfg.Filter.Counters(snap, func(c *store.Cursor, delta uint64) {
 		if !s.describe(c) {
 			return
@@ -176,12 +182,41 @@ func (s *Sink) sendCounters(snap *store.Snapshot, l paths) {
 			s.put(&s.values, appendValue(s.path, float64(delta)/seconds))
 		}
 		s.path = s.appendPath(s.path[:0], l.count, l.countEnd)
+		if sent != nil {
+			sent[string(s.path)] = struct{}{}
+		}
 		s.count(delta + owed.Take(s.path))
 	})
 	for path, n := range owed {
 		s.path = append(s.path[:0], path...)
+		if sent != nil {
+			sent[path] = struct{}{}
+		}
 		s.count(n)
 	}
+	if sent != nil {
+		s.sendIdle(sent, l)
+	}
+}
+
+// sendIdle adds 0 for the used counters whose counts were not sent.
+func (s *Sink) sendIdle(sent map[string]struct{}, l paths) {
+	v := s.cfg.Store.View()
+	defer v.Close()
+	s.cfg.Filter.Used(v, store.KindCounter, func(c *store.Cursor) {
+		if !s.describe(c) {
+			return
+		}
+		s.path = s.appendPath(s.path[:0], l.count, l.countEnd)
+		if _, ok := sent[string(s.path)]; ok {
+			return
+		}
+		s.count(0)
+		if l.rate != "" {
+			s.path = s.appendPath(s.path[:0], l.rate, l.rateEnd)
+			s.put(&s.values, appendValue(s.path, 0))
+		}
+	})
 }
 
 // count adds the increment n of s.path.

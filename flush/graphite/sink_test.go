@@ -200,6 +200,32 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestIdleCounters: with ZeroDeltas, counters that were used before the interval have
+// lines, and no path has two.
+func TestIdleCounters(t *testing.T) {
+	for _, tt := range []struct {
+		layout Layout
+		want   string
+	}{
+		{Plain, "a_b 1 1700000000\ngone 0 1700000000\n"},
+		{Modern, "stats.counters.a_b.count 1 1700000000\nstats.counters.gone.count 0 1700000000\n" +
+			"stats.counters.a_b.rate 0.1 1700000000\nstats.counters.gone.rate 0 1700000000\n"},
+		{Legacy, "stats_counts.a_b 1 1700000000\nstats_counts.gone 0 1700000000\nstats.a_b 0.1 1700000000\nstats.gone 0 1700000000\n"},
+	} {
+		st := store.New(store.Options{})
+		root := st.Root()
+		root.Counter("never")
+		for _, name := range []string{"gone", "a b", "a_b"} {
+			root.Counter(name).Inc()
+		}
+		st.Flush(store.FlushOptions{}).Close()
+		root.Counter("a b").Inc()
+		if got := string(output(t, Config{Layout: tt.layout, ZeroDeltas: true}, st)); got != tt.want {
+			t.Errorf("%s:\n%s\nwant:\n%s", tt.layout, got, tt.want)
+		}
+	}
+}
+
 // TestPercentileOfFewValues: a share that rounds to no value has no fields, and a
 // single value has all of them.
 func TestPercentileOfFewValues(t *testing.T) {

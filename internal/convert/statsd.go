@@ -48,7 +48,7 @@ func (c *conversion) statsd(o *object) {
 	} else {
 		c.statsdServer(&object{c: c, items: o.items}) // without the settings that belong to others
 	}
-	c.statsdIdle(o, statsd, flush)
+	zeros := c.statsdIdle(o, statsd, flush)
 	backends := o.take("backends").words()
 	if !o.has("backends") {
 		backends = []string{"./backends/graphite"}
@@ -57,7 +57,7 @@ func (c *conversion) statsd(o *object) {
 	for _, b := range backends {
 		switch strings.TrimSuffix(path.Base(b), ".js") {
 		case "graphite":
-			c.statsdGraphite(o)
+			c.statsdGraphite(o, zeros)
 		case "console":
 			c.stdout()
 		case "repeater":
@@ -124,22 +124,24 @@ func octal(v *value) string {
 	return text
 }
 
-// statsdIdle converts the handling of stats that got no sample in an interval. The
-// sinks send no line for an idle counter or timer, and the last value of a gauge.
-func (c *conversion) statsdIdle(o *object, statsd *section, flush time.Duration) {
+// statsdIdle converts the handling of stats that got no sample in an interval, and
+// reports whether idle counters are sent as 0. Idle timers have no line, and gauges
+// their last value.
+func (c *conversion) statsdIdle(o *object, statsd *section, flush time.Duration) (zeros bool) {
 	all := o.take("deleteIdleStats").boolean(false)
-	for _, kind := range []struct{ setting, ttl string }{{"deleteGauges", "gauge"}, {"deleteSets", "set"}, {"deleteTimers", ""}, {"deleteCounters", ""}} {
-		v := o.take(kind.setting)
-		if on := v.boolean(all); on && kind.ttl != "" {
+	for _, kind := range []struct{ setting, ttl string }{{"deleteGauges", "gauge"}, {"deleteSets", "set"}} {
+		if o.take(kind.setting).boolean(all) {
 			c.ttl(kind.ttl, flush)
-		} else if !on && kind.ttl == "" && v != nil {
-			v.note(statsd, "a sink sends no zeros for idle stats")
 		}
 	}
+	if v := o.take("deleteTimers"); v != nil && !v.boolean(all) {
+		v.note(statsd, "a sink sends no zeros for idle timers")
+	}
+	return !o.take("deleteCounters").boolean(all)
 }
 
 // statsdGraphite converts the backend for Graphite.
-func (c *conversion) statsdGraphite(o *object) {
+func (c *conversion) statsdGraphite(o *object, zeros bool) {
 	host, port := o.take("graphiteHost"), o.take("graphitePort")
 	percent, group := o.take("percentThreshold"), o.take("graphite").object()
 	for _, name := range []string{"graphiteProtocol", "graphitePicklePort"} {
@@ -158,6 +160,9 @@ func (c *conversion) statsdGraphite(o *object) {
 		layout = "modern"
 	}
 	sink.set("layout", layout)
+	if zeros {
+		sink.set("zero_deltas", true)
+	}
 	if percent != nil {
 		if all := percent.percentiles(percent.list(), sink); len(all) > 0 {
 			sink.set("percentiles", all)

@@ -19,7 +19,7 @@
 , repeater: [ { host: "10.1.1.10", port: 8125 }, { host: "observer", port: 8125 } ]
 , repeaterProtocol: 'udp4'
 , deleteIdleStats: true
-, deleteCounters: false
+, deleteCounters: false, deleteTimers: false
 , keyNameSanitize: true
 , histogram: [ { metric: 'render', bins: [ 0.01, 0.1, 1, 10, 'inf' ] } ]
 , prefixStats: "statsd"
