@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// recorder is a client that notes what it gets, and fails at a flush.
+// recorder is a client that keeps all output, and fails at a flush.
 type recorder struct {
 	strings.Builder
 	err error

@@ -225,8 +225,8 @@ func TestMalformedPayloads(t *testing.T) {
 	}
 }
 
-// TestQuestionAfterUnknownBatch: a successor that claims to have what was not sent, or
-// no longer what it had, is refused.
+// TestQuestionAfterUnknownBatch: a successor that claims to have a batch that was not sent,
+// or an earlier one than before, is refused.
 func TestQuestionAfterUnknownBatch(t *testing.T) {
 	for _, tt := range []struct {
 		applied uint64

@@ -182,7 +182,7 @@ func TestLocalitiesAreInOrder(t *testing.T) {
 	}
 }
 
-// codeMonitor counts what is reported.
+// codeMonitor counts reports.
 type codeMonitor struct{ codes, results int }
 
 func (m *codeMonitor) PutCode(int)           { m.codes++ }
