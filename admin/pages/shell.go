@@ -65,6 +65,7 @@ func (v *view) top() {
 	}
 	if v.page.path == "stats" {
 		v.Put(h("<link rel='stylesheet' href='"), v.asset("stats.css"), h("'>\n"))
+		v.scripts = append(v.scripts, "rows.js")
 		if v.moves {
 			v.scripts = append(v.scripts, "order.js")
 		}
@@ -144,7 +145,7 @@ func (v *view) header(product string) {
 // refresh appends the choice of the time between two updates: of events where there is
 // a stream, else of the whole page. Pages that their own script fills have none.
 func (v *view) refresh() {
-	if len(v.scripts) > 0 && !v.moves && v.page.path != "stat" {
+	if len(v.scripts) > 0 && !v.moves && !strings.HasPrefix(v.page.path, "stat") {
 		return
 	}
 	first, times := "No refresh", []string{"1", "2", "5", "10", "30"}

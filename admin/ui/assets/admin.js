@@ -214,8 +214,8 @@ export function page(url) {
 }
 
 // Rows of stats.
-const rowOf = (e) => e?.closest?.('#results tbody tr:has(.pin)');
-const nameOf = (row) => row.querySelector('.pin').dataset.k.slice('pin-'.length);
+export const rowOf = (e) => e?.closest?.('#results tbody tr:has(.pin)');
+export const nameOf = (row) => row.querySelector('.pin').dataset.k.slice('pin-'.length);
 
 // swap shows a fresh part of the page. Focus and open menus stay.
 function swap(old, fresh) {
@@ -245,6 +245,15 @@ function swap(old, fresh) {
   }
 }
 
+// skeleton shows where rows will be, if there are none yet. Old rows stay, dimmed.
+function skeleton(part) {
+  if (!part.querySelector('tbody tr')) {
+    const list = element('div', { className: 'skeleton' }, ...Array.from({ length: 5 }, () => element('div')));
+    list.setAttribute('aria-hidden', 'true');
+    (part.querySelector('.panel') ?? part).append(list);
+  }
+}
+
 // replace shows parts of the view at url in place of the present ones. While the filter
 // is wrong, the rows of the last one stay.
 let latest = '';
@@ -252,6 +261,7 @@ export async function replace(ids, url) {
   const old = ids.map((id) => document.getElementById(id));
   latest = url;
   old[0].setAttribute('aria-busy', 'true');
+  const slow = setTimeout(() => skeleton(old[0]), 300);
   try {
     const fresh = await page(url);
     if (latest !== url) {
@@ -274,7 +284,11 @@ export async function replace(ids, url) {
     }
     document.dispatchEvent(new Event('replaced'));
   } catch { /* the old values stay */ }
-  document.getElementById(ids[0])?.removeAttribute('aria-busy');
+  clearTimeout(slow);
+  if (latest === url) {
+    document.getElementById(ids[0])?.removeAttribute('aria-busy');
+    all('.skeleton').forEach((e) => e.remove());
+  }
 }
 
 // navigate shows another view of the page, as a new entry of the history.

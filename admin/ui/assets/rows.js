@@ -1,0 +1,61 @@
+// What can be copied of a row of stats. The buttons are in the row that has the pointer
+// or the focus.
+const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
+const { rowOf, nameOf, say } = await module('admin.js');
+
+const words = {
+  copy: 'Copy',
+  name: ['Name', 'Copy the name'],
+  value: ['Value', 'Copy the exact value'],
+  exposition: ['Exposition', 'Copy the lines of the Prometheus exposition'],
+  copied: 'Copied',
+  failed: 'Not copied',
+};
+
+const exactly = (name) => `^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`;
+const texts = {
+  name: nameOf,
+  value: (row) => {
+    const e = row.querySelector('[data-stat]');
+    return e?.closest('[data-value]')?.dataset.value ?? e?.textContent ?? '';
+  },
+  exposition: async (row) => {
+    const answer = await fetch(`../stats/prometheus?text_readouts&filter=${encodeURIComponent(exactly(nameOf(row)))}`);
+    if (!answer.ok) {
+      throw new Error(answer.status);
+    }
+    return answer.text();
+  },
+};
+
+const tools = document.createElement('span');
+tools.className = 'copies';
+tools.append(words.copy);
+for (const what of Object.keys(texts)) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  [button.textContent, button.title] = words[what];
+  button.setAttribute('aria-label', button.title);
+  button.addEventListener('click', async () => {
+    let done = words.copied;
+    try {
+      await navigator.clipboard.writeText(await texts[what](rowOf(button)));
+    } catch {
+      done = words.failed;
+    }
+    say(done);
+    button.textContent = done;
+    setTimeout(() => { [button.textContent] = words[what]; }, 1500);
+  });
+  tools.append(button);
+}
+
+function offer({ target }) {
+  const row = navigator.clipboard && rowOf(target);
+  if (row && !row.classList.contains('gone') && !row.contains(tools) && (!tools.contains(document.activeElement) || target === document.activeElement)) {
+    row.querySelector('.pinbox').append(tools);
+  }
+}
+document.addEventListener('focusin', offer);
+document.addEventListener('pointerover', offer, { passive: true });
+document.documentElement.dataset.rows = 'yes';
