@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"encoding/base64"
 	"io/fs"
+	"math"
 	"net/netip"
 	"net/url"
 	"path"
@@ -311,12 +312,12 @@ func (l *AccessLog) setFormat(d *decoder, n *yaml.Node, path string) {
 
 func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 	d.message(n, path, []field{
-		{"header_bytes", limit(&l.HeaderBytes)},
-		{"target_bytes", limit(&l.TargetBytes)},
-		{"body_bytes", limit(&l.BodyBytes)},
+		{"header_bytes", sizeLimit(&l.HeaderBytes, math.MaxInt32)},
+		{"target_bytes", sizeLimit(&l.TargetBytes, math.MaxInt32)},
+		{"body_bytes", sizeLimit(&l.BodyBytes, math.MaxInt32)},
 		{"headers", limit(&l.Headers)},
 		{"query_parameters", limit(&l.QueryParams)},
-		{"query_value_bytes", limit(&l.QueryValue)},
+		{"query_value_bytes", sizeLimit(&l.QueryValue, math.MaxInt32)},
 		{"connections", limit(&l.Connections)},
 		{"connections_per_address", limit(&l.ConnectionsPerPeer)},
 		{"read_timeout", timeLimit(&l.ReadTimeout)},
@@ -328,13 +329,13 @@ func (l *AdminLimits) set(d *decoder, n *yaml.Node, path string) {
 		{"heavy_waiting", limit(&l.HeavyWaiting)},
 		{"heavy_wait", timeLimit(&l.HeavyWait)},
 		{"compressors", limit(&l.Compressors)},
-		{"regex_bytes", limit(&l.RegexBytes)},
+		{"regex_bytes", sizeLimit(&l.RegexBytes, math.MaxInt32)},
 		{"regex_program", limit(&l.RegexProgram)},
 		{"regex_budget", timeLimit(&l.RegexBudget)},
 		{"regex_parallel", limit(&l.RegexParallel)},
 		{"circuit_streams", limit(&l.CircuitStreams)},
 		{"stats_streams", limit(&l.StatsStreams)},
 		{"audit_entries", limit(&l.AuditEntries)},
-		{"audit_bytes", limit(&l.AuditBytes)},
+		{"audit_bytes", sizeLimit(&l.AuditBytes, math.MaxInt32)},
 	})
 }

@@ -278,20 +278,25 @@ func not(to *bool) setter {
 // messages, a number may stand in quotes.
 func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64](to *T, lowest, highest int64) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		value, ok := int64(0), false
-		if n.Kind == yaml.ScalarNode && n.Tag != "!!bool" {
-			if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
-				value, ok = v, true
-			} else if f, err := strconv.ParseFloat(n.Value, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-				value, ok = int64(f), true
-			}
-		}
+		value, ok := wholeNumber(n)
 		if !ok || value < lowest || value > highest {
 			d.errorf(n, path, "%s is not a whole number in [%d, %d]", d.show(n, path), lowest, highest)
 			return
 		}
 		*to = T(value)
 	}
+}
+
+// wholeNumber returns the whole number that n is, with or without quotes.
+func wholeNumber(n *yaml.Node) (value int64, ok bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!bool" {
+		return 0, false
+	}
+	if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil {
+		return v, true
+	}
+	f, err := strconv.ParseFloat(n.Value, 64)
+	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53
 }
 
 // number decodes a number in [lowest, highest].
@@ -309,20 +314,25 @@ func number(to *float64, lowest, highest float64) setter {
 
 // limit decodes a limit: a positive number, or a negative number for no limit,
 // which adds a warning. 0 is refused because it could mean either.
-func limit(to *int) setter { return limitUpTo(to, math.MaxInt32) }
+func limit(to *int) setter {
+	return limitOf(to, math.MaxInt32, wholeNumber, "a whole number in [1, %d]")
+}
 
-// limitUpTo is limit for numbers up to most.
-func limitUpTo(to *int, most int64) setter {
+// sizeLimit is limit for numbers of bytes up to most, with a unit or without.
+func sizeLimit(to *int, most int64) setter {
+	return limitOf(to, most, byteCount, "a size in [1, %d] bytes, written like 65535, 64KiB or 4MiB")
+}
+
+func limitOf(to *int, most int64, parse func(*yaml.Node) (int64, bool), want string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		before := len(d.errs)
-		whole(to, math.MinInt32, most)(d, n, path)
-		switch {
-		case len(d.errs) > before:
-		case *to == 0:
-			d.errorf(n, path, "%s is not a limit; use a positive number, or -1 for no limit", d.show(n, path))
-		case *to < 0:
+		switch v, ok := parse(n); {
+		case !ok || v == 0 || v > most:
+			d.errorf(n, path, "%s is not "+want+", or -1 for no limit", d.show(n, path), most)
+		case v < 0:
 			*to = -1
 			d.warnf(n, path, "no limit")
+		default:
+			*to = int(v)
 		}
 	}
 }
@@ -383,23 +393,32 @@ func span(lowest, highest time.Duration) string {
 var sizeUnits = []struct {
 	name  string
 	bytes int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
 
 // size decodes a number of bytes in [lowest, highest], with a unit or without.
 func size(to *int, lowest, highest int64) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode {
-			for _, unit := range sizeUnits {
-				digits, ok := strings.CutSuffix(n.Value, unit.name)
-				v, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-				if ok && err == nil && v <= math.MaxInt64/unit.bytes && v*unit.bytes >= lowest && v*unit.bytes <= highest {
-					*to = int(v * unit.bytes)
-					return
-				}
-			}
+		v, ok := byteCount(n)
+		if !ok || v < lowest || v > highest {
+			d.errorf(n, path, "%s is not a size in [%d, %d] bytes, written like 65535, 64KiB or 4MiB", d.show(n, path), lowest, highest)
+			return
 		}
-		d.errorf(n, path, "%s is not a size in [%d, %d] bytes, written like 65535, 64KiB or 4MiB", d.show(n, path), lowest, highest)
+		*to = int(v)
 	}
+}
+
+// byteCount returns the number of bytes that n is, with a unit or without.
+func byteCount(n *yaml.Node) (value int64, ok bool) {
+	if n.Kind != yaml.ScalarNode {
+		return 0, false
+	}
+	for _, unit := range sizeUnits {
+		if digits, ok := strings.CutSuffix(n.Value, unit.name); ok {
+			v, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+			return v * unit.bytes, err == nil && v >= 0 && v <= math.MaxInt64/unit.bytes
+		}
+	}
+	return wholeNumber(n)
 }
 
 // choice decodes one word of a set. Case matters.

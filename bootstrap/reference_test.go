@@ -269,6 +269,8 @@ func (k key) text(all map[string]key) string {
 		return "list: " + all[k.path+"[]"].text(all)
 	case k.noLimit && strings.HasPrefix(kind, "whole"):
 		return "whole number above 0, or -1 for no limit"
+	case k.noLimit && strings.HasPrefix(kind, "size"):
+		return "size above 0 bytes, or -1 for no limit"
 	case k.noLimit:
 		return kind + ", or -1 for no limit"
 	case strings.HasPrefix(kind, "one of "):
@@ -300,7 +302,7 @@ func (k key) schema(all map[string]key, meanings map[string]string) map[string]a
 
 // body adds to s what values of the key must be.
 func (k key) body(s map[string]any, all map[string]key, meanings map[string]string) {
-	bounds := regexp.MustCompile(`number in \[(\S+), (\S+)\]`).FindStringSubmatch(k.kind)
+	bounds := regexp.MustCompile(`(?:number|size) in \[(\S+), ([^]]+)\]`).FindStringSubmatch(k.kind)
 	switch {
 	case slices.Contains(elsewhere, k.path), k.kind == "free mapping":
 		s["type"] = []string{"object", "null"}
@@ -313,11 +315,12 @@ func (k key) body(s map[string]any, all map[string]key, meanings map[string]stri
 		s["type"] = []string{"boolean", "null"}
 	case bounds != nil: // text holds a number too
 		s["type"] = []string{"number", "string", "null"}
-		if strings.Contains(k.kind, "whole") {
+		if !strings.HasPrefix(k.kind, "a number") {
 			s["type"] = []string{"integer", "string", "null"}
 		}
 		s["minimum"], s["maximum"] = json.Number(bounds[1]), json.Number(bounds[2])
 		if k.noLimit {
+			s["minimum"] = -1
 			s["not"] = map[string]any{"const": 0}
 		}
 	case strings.HasPrefix(k.kind, "one of "):
@@ -326,7 +329,7 @@ func (k key) body(s map[string]any, all map[string]key, meanings map[string]stri
 			words = append(words, word)
 		}
 		s["enum"] = words
-	case strings.HasPrefix(k.kind, "a size"), strings.HasPrefix(k.kind, "a file mode"), k.noLimit:
+	case strings.HasPrefix(k.kind, "a file mode"), k.noLimit:
 		s["type"] = []string{"integer", "string", "null"}
 	case strings.HasPrefix(k.kind, "a duration in seconds"):
 		s["type"], s["pattern"] = []string{"string", "null"}, messageDuration().String()

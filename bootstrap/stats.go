@@ -60,7 +60,7 @@ func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
 		{"stats_matcher", s.setMatcher},
 		{"unique_series", boolean(&s.UniqueSeries)},
 		{"own_prefix", s.setOwnPrefix},
-		{"history_bytes", whole(&s.HistoryBytes, 0, 1<<40)},
+		{"history_bytes", size(&s.HistoryBytes, 0, 1<<40)},
 		{"histogram_bucket_settings", list(&s.Histograms, histogramSetting)},
 	})
 }

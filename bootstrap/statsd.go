@@ -294,20 +294,20 @@ func (s *StatsD) setParse(d *decoder, n *yaml.Node, path string) {
 // statsdLimits returns the table of the limits of senders.
 func statsdLimits(l *statsd.Limits) setter {
 	return nested([]field{
-		{"line_bytes", limit(&l.LineBytes)},
+		{"line_bytes", sizeLimit(&l.LineBytes, math.MaxInt32)},
 		{"lines_per_packet", limit(&l.LinesPerPacket)},
-		{"name_bytes", limit(&l.NameBytes)},
+		{"name_bytes", sizeLimit(&l.NameBytes, math.MaxInt32)},
 		{"segments", limit(&l.Segments)},
 		{"tags", limit(&l.Tags)},
-		{"tag_key_bytes", limit(&l.TagKeyBytes)},
-		{"tag_value_bytes", limit(&l.TagValueBytes)},
+		{"tag_key_bytes", sizeLimit(&l.TagKeyBytes, math.MaxInt32)},
+		{"tag_value_bytes", sizeLimit(&l.TagValueBytes, math.MaxInt32)},
 		{"series", limit(&l.Series)},
 		{"series_per_first_segment", limit(&l.FirstSegment)},
 		{"series_per_name", limit(&l.SeriesPerName)},
 		{"new_series_per_second", limit(&l.NewPerSecond)},
 		{"sets", limit(&l.Sets)},
 		{"values_per_tag_key", limit(&l.ValuesPerTagKey)},
-		{"memory_bytes", limitUpTo(&l.MemoryBytes, math.MaxInt)},
+		{"memory_bytes", sizeLimit(&l.MemoryBytes, math.MaxInt)},
 	}...)
 }
 
