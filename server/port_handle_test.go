@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,13 +63,14 @@ func TestListenerHandle(t *testing.T) {
 }
 
 func TestListenersNeedOneFunction(t *testing.T) {
-	both := server.Listener{Name: "l", Address: "127.0.0.1:0", Handle: func(context.Context, net.Conn) {}, Serve: func(context.Context, net.Listener) error { return nil }}
-	for _, l := range []server.Listener{{Name: "l", Address: "127.0.0.1:0"}, both} {
+	handle, serve := func(context.Context, net.Conn) {}, func(context.Context, net.Listener) error { return nil }
+	for _, l := range []server.Listener{{}, {Handle: handle, Serve: serve}, {Handle: handle, HTTP: http.NotFoundHandler()}, {Handle: handle, Serve: serve, HTTP: http.NotFoundHandler()}} {
+		l.Name, l.Address = "l", "127.0.0.1:0"
 		s, err := server.New(server.Config{Loggers: quiet(t), Listeners: []server.Listener{l}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Listen(); err == nil || err.Error() != `server: listener "l" needs either Serve or Handle` {
+		if err := s.Listen(); err == nil || err.Error() != `server: listener "l" needs exactly one of Serve, Handle and HTTP` {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -126,4 +128,70 @@ func TestListenerWithTLS(t *testing.T) {
 	r.Reload()
 	r.Flusher().FlushNow()
 	check(second)
+}
+
+// TestListenerHTTP serves requests on one connection: a panic of the handler breaks it
+// and is counted, a draining server asks the client to close it, and the end of the
+// server waits for the request that runs.
+func TestListenerHTTP(t *testing.T) {
+	running, finish := make(chan struct{}), make(chan struct{})
+	panics := guardtest.New(t)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/panic":
+			panic(guardtest.Canary)
+		case "/slow":
+			close(running)
+			<-finish
+		}
+		_, _ = io.WriteString(w, "hello")
+	})
+	r := start(t, server.Config{Admin: anyPort(), OnPanic: func(where string, v any) { panics.Guard().Report(where, v) }, Loggers: quiet(t), Listeners: []server.Listener{
+		{Name: "web", Address: "127.0.0.1:0", HTTP: handler},
+	}})
+	base := "http://" + r.Listeners().List()[0].Addresses[0].String()
+	get := func(path string) (body string, closes bool, err error) {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			return "", false, err
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		return string(b), resp.Close, err
+	}
+	if body, closes, err := get("/"); body != "hello" || closes || err != nil {
+		t.Errorf("got %q, closes %t, %v", body, closes, err)
+	}
+	if resp, err := http.Post(base+"/panic", "text/plain", strings.NewReader("x")); err == nil { // a GET would be sent again
+		resp.Body.Close()
+		t.Error("a panic left the connection open")
+	}
+	panics.Caught("request of a listener")
+	r.post(t, "/healthcheck/fail")
+	if body, closes, err := get("/"); body != "hello" || !closes || err != nil {
+		t.Errorf("while the health check is failed: got %q, closes %t, %v", body, closes, err)
+	}
+
+	answer := make(chan string)
+	go func() {
+		body, _, err := get("/slow")
+		answer <- fmt.Sprint(body, err)
+	}()
+	<-running
+	stopped := make(chan error)
+	go func() { stopped <- r.stop() }()
+	for {
+		c, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+		if err != nil {
+			break // the listener is closed
+		}
+		_ = c.Close()
+	}
+	close(finish)
+	if got := <-answer; got != "hello<nil>" {
+		t.Errorf("the running request got %q", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
 }

@@ -214,8 +214,13 @@ func (c *Cluster) drop() {
 	}
 }
 
-// Release ends the use of a cluster that [Handle.Acquire] returned.
-func (c *Cluster) Release() { c.drop() }
+// Release ends the use of a cluster that [Handle.Acquire] returned. If c is nil, it
+// does nothing.
+func (c *Cluster) Release() {
+	if c != nil {
+		c.drop()
+	}
+}
 
 // openEvents opens the files that take events of a health check.
 func (c *Cluster) openEvents(hc *config.HealthCheck) error {
@@ -386,8 +391,12 @@ func (c *Cluster) Dialer() *transport.Dialer { return c.dialer }
 // Sets returns the current hosts by priority. The sets are immutable.
 func (c *Cluster) Sets() []*host.Set { return *c.sets.Load() }
 
-// Pick returns a host, or [ErrNoHost]. A nil context is the zero [lb.Context].
+// Pick returns a host, or [ErrNoHost], or [ErrNoCluster] if c is nil. A nil context is
+// the zero [lb.Context].
 func (c *Cluster) Pick(ctx *lb.Context) (*host.Host, error) {
+	if c == nil {
+		return nil, ErrNoCluster
+	}
 	if h := c.balancer.Pick(ctx); h != nil {
 		return h, nil
 	}

@@ -32,7 +32,8 @@ func (c *Cluster) Connect(ctx context.Context, h *host.Host, p Priority, o trans
 	return c.connect(ctx, h, p, &h.InPool[p&1], o)
 }
 
-// ErrNoCluster is wrapped by the error of [Manager.DialGRPC] if there is no such cluster.
+// ErrNoCluster is returned by [Cluster.Pick], and wrapped by the error of
+// [Manager.DialGRPC], if there is no such cluster.
 var ErrNoCluster = errors.New("there is no such cluster")
 
 // DialGRPC connects to a host that the load balancer of a cluster picks, for calls over

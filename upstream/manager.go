@@ -147,8 +147,11 @@ type entry struct {
 // Name returns the name of the cluster.
 func (h *Handle) Name() string { return h.name }
 
-// Current returns the active cluster, nil if it was removed.
+// Current returns the active cluster, nil if it was removed or h is nil.
 func (h *Handle) Current() *Cluster {
+	if h == nil {
+		return nil
+	}
 	if e := h.current.Load(); e != nil {
 		return e.cluster
 	}
@@ -156,7 +159,7 @@ func (h *Handle) Current() *Cluster {
 }
 
 // Acquire returns the active cluster for one request or connection, nil if it was
-// removed. The cluster's statistics stay until [Cluster.Release] even if it is
+// removed or h is nil: Pick and Release accept that. The cluster's statistics stay until [Cluster.Release] even if it is
 // replaced or removed meanwhile, so that none of the request's counts are lost.
 func (h *Handle) Acquire() *Cluster {
 	for {

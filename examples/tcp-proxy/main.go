@@ -1,5 +1,5 @@
-// Command tcp-proxy forwards TCP connections to hosts in turn. Stats and the state of
-// the hosts are on the administration port.
+// Command tcp-proxy forwards TCP connections to hosts in turn, as long as they accept
+// connections. Stats and the state of the hosts are on the administration port.
 //
 //	go run ./examples/tcp-proxy 127.0.0.1:8080 127.0.0.1:8081
 //	nc 127.0.0.1 9000
@@ -36,7 +36,9 @@ func main() {
 
 // newProxy returns a server that forwards connections from address to hosts.
 func newProxy(address, adminAddress string, hosts ...string) (srv *server.Server, err error) {
-	backend, err := decode.StaticCluster("backend", hosts...)
+	backend, err := decode.Static{
+		Name: "backend", Hosts: hosts, ConnectTimeout: time.Second, EjectAfter: 3, Check: &decode.StaticCheck{},
+	}.Cluster()
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +51,19 @@ func newProxy(address, adminAddress string, hosts ...string) (srv *server.Server
 	})
 }
 
-// forward connects client to a host.
+// forward connects client to a host, and tries another one if that fails.
 func forward(ctx context.Context, backend *upstream.Handle, client net.Conn) {
 	cluster := backend.Acquire()
 	defer cluster.Release()
-	host, err := cluster.Pick(nil)
-	if err != nil {
-		return // counted in upstream_cx_none_healthy
+	for range 3 {
+		host, err := cluster.Pick(nil)
+		if err != nil {
+			return // counted in upstream_cx_none_healthy
+		}
+		up, err := cluster.ConnectTunnel(ctx, host, upstream.DefaultPriority, transport.Options{})
+		if err == nil {
+			up.Tunnel(ctx, client, time.Hour)
+			return
+		} // counted in upstream_cx_connect_fail
 	}
-	up, err := cluster.ConnectTunnel(ctx, host, upstream.DefaultPriority, transport.Options{})
-	if err != nil {
-		return // counted in upstream_cx_connect_fail
-	}
-	up.Tunnel(ctx, client, time.Hour)
 }

@@ -113,3 +113,41 @@ func TestShort(t *testing.T) {
 		t.Errorf("the example has %d lines of code, want fewer than 60", lines)
 	}
 }
+
+// TestHostGoesDown stops a host while the proxy runs: the other host serves all connections.
+func TestHostGoesDown(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	srv, err := newProxy("127.0.0.1:0", "127.0.0.1:0", echo(t), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	<-srv.Initialized()
+	l.Close()
+	for i := range 4 {
+		c, err := net.Dial("tcp", srv.Listeners().List()[0].Addresses[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, "hello")
+		_ = c.(*net.TCPConn).CloseWrite()
+		if got, err := io.ReadAll(c); string(got) != "hello" || err != nil {
+			t.Errorf("connection %d got %q, %v", i, got, err)
+		}
+		c.Close()
+	}
+	if got := string(srv.Admin().Request("GET", "/stats?filter=upstream_cx_connect_fail$&usedonly", nil).Body); !strings.HasPrefix(got, "cluster.backend.upstream_cx_connect_fail: ") {
+		t.Errorf("stats: %q", got)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -6,11 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/httptransport"
 )
@@ -21,21 +20,14 @@ func Example() {
 		fmt.Fprintln(w, "hello from the backend")
 	}))
 	defer backend.Close()
-	address, port, _ := strings.Cut(backend.Listener.Addr().String(), ":")
-
 	st, pools := store.New(store.Options{}), new(httptransport.Pools)
 	clusters := upstream.New(upstream.Config{Store: st, Hooks: pools.Hooks(upstream.Hooks{})})
 	defer clusters.Close()
 	defer pools.Drain(nil, nil)
-	parsed, err := decode.NewDecoder(decode.Options{}).ClusterText("backend.yaml", fmt.Appendf(nil, `
-name: backend
-connect_timeout: 1s
-load_assignment:
-  cluster_name: backend
-  endpoints:
-  - lb_endpoints:
-    - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}
-`, address, port), config.FormV3)
+	parsed, err := decode.Static{
+		Name: "backend", Hosts: []string{backend.Listener.Addr().String()}, EjectAfter: 5,
+		Check: &decode.StaticCheck{Path: "/", Interval: 2 * time.Second},
+	}.Cluster()
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,7 +4,9 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
@@ -33,5 +35,49 @@ func TestStaticCluster(t *testing.T) {
 	}
 	if _, err := decode.StaticCluster("", "10.0.0.1:80"); err == nil {
 		t.Error("a cluster without a name is accepted")
+	}
+}
+
+// TestStaticSettings sets each setting, expects the defaults of the
+// documentation, and errors that name the place of a bad value.
+func TestStaticSettings(t *testing.T) {
+	p, err := decode.Static{
+		Name: "backend", Hosts: []string{"10.0.0.1:80"}, Policy: "LEAST_REQUEST", ConnectTimeout: 250 * time.Millisecond, EjectAfter: 3,
+		Check: &decode.StaticCheck{Path: "/healthz", Interval: 1500 * time.Millisecond, Timeout: 2 * time.Second, Unhealthy: 4, Healthy: 5},
+	}.Cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Config()
+	if c.LB.Policy != config.LeastRequestPolicy || c.ConnectTimeout != 250*time.Millisecond || c.Outlier.Consecutive5xx != 3 || c.Outlier.MaxEjectionPercent != 50 {
+		t.Errorf("got policy %v, timeout %v, outlier detection %+v", c.LB.Policy, c.ConnectTimeout, c.Outlier)
+	}
+	h := c.HealthChecks[0]
+	if h.Kind != config.HTTPCheck || h.HTTP.Path != "/healthz" || h.Interval != 1500*time.Millisecond || h.NoTrafficInterval != h.Interval ||
+		h.Timeout != 2*time.Second || h.UnhealthyThreshold != 4 || h.HealthyThreshold != 5 {
+		t.Errorf("health check %+v", h)
+	}
+
+	if p, err = (decode.Static{Name: "backend", Check: new(decode.StaticCheck)}).Cluster(); err != nil {
+		t.Fatal(err)
+	}
+	c = p.Config()
+	h = c.HealthChecks[0]
+	if c.LB.Policy != config.RoundRobinPolicy || c.ConnectTimeout != 5*time.Second || c.Outlier != nil {
+		t.Errorf("by default: policy %v, timeout %v, outlier detection %v", c.LB.Policy, c.ConnectTimeout, c.Outlier)
+	}
+	if h.Kind != config.TCPCheck || h.Interval != 5*time.Second || h.NoTrafficInterval != h.Interval || h.Timeout != time.Second || h.UnhealthyThreshold != 2 || h.HealthyThreshold != 2 {
+		t.Errorf("health check by default %+v", h)
+	}
+
+	for place, s := range map[string]decode.Static{
+		"connect_timeout":          {ConnectTimeout: -time.Second / 2},
+		"lb_policy":                {Policy: "FASTEST"},
+		"health_checks[0].timeout": {Check: &decode.StaticCheck{Timeout: -1}},
+	} {
+		s.Name = "backend"
+		if _, err := s.Cluster(); err == nil || !strings.Contains(err.Error(), place) {
+			t.Errorf("%s: error %v", place, err)
+		}
 	}
 }
