@@ -131,11 +131,15 @@ type verdict struct {
 	by       string // the test or the packages
 }
 
+// errSwitches is the error of tests that fail for the switches themselves.
+var errSwitches = errors.New("the tests do not pass with switches in the code")
+
 // judge tries changes of one package, and calls done with the result of each.
 //
 // Changes that a switch can choose are compiled into one test program: the environment
 // selects the change, and a first run without any change reports which ones its
-// tests reach. The rest is compiled one by one.
+// tests reach. The rest is compiled one by one, and all if the tests do not pass with
+// the switches, as in code that must not be preempted.
 func (r *runner) judge(ctx context.Context, pkg string, changes []mutant, done func(mutant, verdict)) error {
 	var together, alone []mutant
 	end := map[string]int{}
@@ -174,7 +178,9 @@ func (r *runner) judge(ctx context.Context, pkg string, changes []mutant, done f
 			together = rest
 			continue
 		}
-		if err := r.test(ctx, p, together, done); err != nil {
+		if err := r.test(ctx, p, together, done); errors.Is(err, errSwitches) {
+			alone = append(alone, together...)
+		} else if err != nil {
 			return err
 		}
 		break
@@ -364,6 +370,9 @@ func (r *runner) test(ctx context.Context, p *program, changes []mutant, done fu
 		}
 		if u.took < 0 {
 			fmt.Fprintf(r.out, "%s fails without a change: not used\n", r.short(name))
+			if p.switches && name == p.pkg {
+				return errSwitches
+			}
 			continue
 		}
 		used = append(used, r.short(name))
