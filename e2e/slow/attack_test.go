@@ -14,7 +14,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,14 +39,24 @@ statsd:
   ttl: {counter: 10s, gauge: 10s, histogram: 10s, set: 10s}
 `
 
+// victim has the addresses of an attacked process.
+type victim struct{ admin, tcp, udp string }
+
+func (v victim) address(network string) string {
+	if network == "udp" {
+		return v.udp
+	}
+	return v.tcp
+}
+
 // attack is a kind of input at full speed. It runs until ctx is done, on several
 // goroutines.
-type attack func(ctx context.Context, d *daemon.Daemon, rnd *rand.Rand, sent *atomic.Int64)
+type attack func(ctx context.Context, v victim, rnd *rand.Rand, sent *atomic.Int64)
 
 // lineAttack sends packets of lines.
 func lineAttack(listener string, line func(rnd *rand.Rand) string) attack {
-	return func(ctx context.Context, d *daemon.Daemon, rnd *rand.Rand, sent *atomic.Int64) {
-		c, err := net.Dial(listener, d.Address(listener))
+	return func(ctx context.Context, v victim, rnd *rand.Rand, sent *atomic.Int64) {
+		c, err := net.Dial(listener, v.address(listener))
 		if err != nil {
 			return
 		}
@@ -66,12 +75,12 @@ func lineAttack(listener string, line func(rnd *rand.Rand) string) attack {
 
 // requestAttack sends requests and reads the answers.
 func requestAttack(method string, target func(rnd *rand.Rand) string) attack {
-	return func(ctx context.Context, d *daemon.Daemon, rnd *rand.Rand, sent *atomic.Int64) {
+	return func(ctx context.Context, v victim, rnd *rand.Rand, sent *atomic.Int64) {
 		client := &http.Client{Transport: &http.Transport{}}
 		defer client.CloseIdleConnections()
 		for ctx.Err() == nil {
 			path := target(rnd)
-			req, err := http.NewRequestWithContext(ctx, method, "http://"+d.Admin+path, nil)
+			req, err := http.NewRequestWithContext(ctx, method, "http://"+v.admin+path, nil)
 			if err != nil {
 				panic(err)
 			}
@@ -87,11 +96,11 @@ func requestAttack(method string, target func(rnd *rand.Rand) string) attack {
 // holdAttack opens connections, sends a request and reads nothing, as many at a time
 // as the server takes.
 func holdAttack(text string) attack {
-	return func(ctx context.Context, d *daemon.Daemon, rnd *rand.Rand, sent *atomic.Int64) {
+	return func(ctx context.Context, v victim, rnd *rand.Rand, sent *atomic.Int64) {
 		for ctx.Err() == nil {
 			var conns []net.Conn
 			for range 80 {
-				c, err := net.Dial("tcp", d.Admin)
+				c, err := net.Dial("tcp", v.admin)
 				if err != nil {
 					break
 				}
@@ -112,17 +121,13 @@ func holdAttack(text string) attack {
 	}
 }
 
-// TestAttack runs the worst inputs of each kind at full speed for ATTACKTIME, a
-// minute by default. Resident memory stays below its bound, a steady counter is exact,
-// /ready answers, and memory returns afterwards.
-func TestAttack(t *testing.T) {
-	length := time.Minute
-	if s := os.Getenv("ATTACKTIME"); s != "" {
-		var err error
-		if length, err = time.ParseDuration(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+// namedAttack is an attack of the table.
+type namedAttack struct {
+	name   string
+	attack attack
+}
+
+func attacks() []namedAttack {
 	long := func(rnd *rand.Rand, n int) string { return strconv.Itoa(rnd.IntN(1e9)) + strings.Repeat("x", n) }
 	tags := func(rnd *rand.Rand, n int, value func() string) string {
 		all := make([]string, n)
@@ -133,10 +138,7 @@ func TestAttack(t *testing.T) {
 		return strings.Join(all, ",")
 	}
 	headers := strings.Repeat("x-"+strings.Repeat("h", 50)+": "+strings.Repeat("v", 50)+"\r\n", 60)
-	for _, tt := range []struct {
-		name   string
-		attack attack
-	}{
+	return []namedAttack{
 		{"lines-long-tags", lineAttack("tcp", func(rnd *rand.Rand) string {
 			return "a:1|c|#" + tags(rnd, 15, func() string { return long(rnd, 200) })
 		})},
@@ -155,19 +157,28 @@ func TestAttack(t *testing.T) {
 		{"headers", holdAttack("GET /stats HTTP/1.1\r\nhost: localhost\r\n" + headers + "\r\n")},
 		{"half-bodies", holdAttack("POST /runtime_modify HTTP/1.1\r\nhost: localhost\r\ncontent-length: 65000\r\n\r\n" + strings.Repeat("x", 64_000))},
 		{"streams", holdAttack("GET /stats/stream?filter=" + strings.Repeat("x*", 400) + " HTTP/1.1\r\nhost: localhost\r\n\r\n")},
-	} {
+	}
+}
+
+// TestAttack runs the worst inputs of each kind at full speed for ATTACKTIME, a
+// minute by default. Resident memory stays below its bound, a steady counter is exact,
+// /ready answers, and memory returns afterwards.
+func TestAttack(t *testing.T) {
+	length := time.Minute
+	if s := os.Getenv("ATTACKTIME"); s != "" {
+		var err error
+		if length, err = time.ParseDuration(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range attacks() {
 		t.Run(tt.name, func(t *testing.T) {
 			d := daemon.Start(t, daemon.Config{YAML: attackConfig})
 			before := allocated(t, d)
 			stop := watch(t, d)
 			ctx, cancel := context.WithTimeout(t.Context(), length)
 			defer cancel()
-			var sent atomic.Int64
-			var wg sync.WaitGroup
-			for i := range 3 {
-				rnd := rand.New(rand.NewPCG(uint64(i), 1))
-				wg.Go(func() { tt.attack(ctx, d, rnd, &sent) })
-			}
+			sent := startSenders(t, tt.name, d.Admin, d.Address("tcp"), d.Address("udp"))
 			steady, err := net.Dial("tcp", d.Address("tcp"))
 			if err != nil {
 				t.Fatal(err)
@@ -183,7 +194,7 @@ func TestAttack(t *testing.T) {
 				}
 				time.Sleep(5 * time.Millisecond)
 			}
-			wg.Wait()
+			bytes := sent()
 			answers := stop()
 			d.Until("the steady counter is exact", func() bool { // it expires later
 				_, body, _ := read(d, "/stats?filter="+url.QueryEscape("^survivor.total$"))
@@ -203,7 +214,10 @@ func TestAttack(t *testing.T) {
 				}
 			}
 			t.Logf("%s: %d MiB sent, %.1f ns of processor time per byte; at most %d MiB resident, %d allowed; %d increments exact; /ready: %s; allocated %.1f MiB afterwards, %.1f before",
-				tt.name, sent.Load()>>20, float64(used)/float64(max(sent.Load(), 1)), peak>>20, attackMost>>20, survivors, spread(answers), float64(after)/(1<<20), float64(before)/(1<<20))
+				tt.name, bytes>>20, float64(used)/float64(max(bytes, 1)), peak>>20, attackMost>>20, survivors, spread(answers), float64(after)/(1<<20), float64(before)/(1<<20))
+			if tt.lines() {
+				t.Logf("%s: /ready of a server that reads and forgets: %s", tt.name, spread(beside(t, tt.name, length)))
+			}
 		})
 	}
 }
