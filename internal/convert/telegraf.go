@@ -297,7 +297,7 @@ func (t *telegraf) output(kind string, v *value) {
 	var own *section
 	switch kind {
 	case "graphite":
-		own = t.graphite(o)
+		own = t.graphite(v, o)
 	case "opentelemetry":
 		own = t.otlp(v, o)
 	case "http":
@@ -322,7 +322,7 @@ func (t *telegraf) tagged(sink *section) {
 	}
 }
 
-func (t *telegraf) graphite(o *object) (own *section) {
+func (t *telegraf) graphite(v *value, o *object) (own *section) {
 	servers := o.take("servers").list()
 	prefix, tagged, timeout := o.take("prefix"), o.take("graphite_tag_support").boolean(false), o.take("timeout")
 	add := func(host string, port int) {
@@ -352,6 +352,9 @@ func (t *telegraf) graphite(o *object) (own *section) {
 	}
 	if len(servers) == 0 {
 		add("localhost", 2003)
+	}
+	if own != nil && !tagged && (len(t.tags) > 0 || !o.has("template")) {
+		v.note(own, "paths are prefix and name: without graphite_tag_support, the host and global tags of Telegraf's template are not added; prefix can hold them")
 	}
 	return own
 }
