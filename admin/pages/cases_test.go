@@ -204,6 +204,59 @@ func TestListenerStates(t *testing.T) {
 	}
 }
 
+// TestValueIsEditedInItsRow expects the form of a known key in its row, that of a new
+// key above, and the row of a changed value to be marked.
+func TestValueIsEditedInItsRow(t *testing.T) {
+	srv := world(t, "plain", nil)
+	const field = "<input type='text' class='find grow' id='value' name='"
+	for target, inside := range map[string]bool{"runtime?key=key": true, "runtime?key=key&filter=other": true, "runtime?key=new": false} {
+		body := string(request(srv, target, "").Body)
+		checkPage(t, srv, []byte(body))
+		if at := strings.Index(body, field); at < 0 || strings.Count(body, field) != 1 || (at > strings.Index(body, "<table id='values'")) != inside {
+			t.Errorf("%s: the field is at %d of\n%s", target, at, body)
+		}
+	}
+	if r := srv.Request("POST", "/runtime_modify?key=other", nil); r.Status != 200 {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	seq := srv.Audit(1)[0].Seq
+	body := string(request(srv, fmt.Sprintf("runtime?key=key&done=%d", seq), "").Body)
+	if strings.Contains(body, field) || strings.Count(body, "Remove override") != 1 {
+		t.Errorf("after the change: %s", body)
+	}
+	if strings.Count(body, "<tr class='changed'>") != 1 || !strings.Contains(body, "<tr class='changed'><th scope='row' class=''><code class='wrap'>key</code>") {
+		t.Error(body)
+	}
+}
+
+// TestTriedValueStaysOpen expects the form to stay after a trial, and no row to be marked.
+func TestTriedValueStaysOpen(t *testing.T) {
+	srv := world(t, "plain", nil)
+	srv.Request("POST", "/runtime_modify?key=other&dry_run=1", nil)
+	body := string(request(srv, fmt.Sprintf("runtime?key=key&done=%d", srv.Audit(1)[0].Seq), "").Body)
+	if !strings.Contains(body, "id='value'") || strings.Contains(body, "class='changed'") || !strings.Contains(body, "Nothing was changed") {
+		t.Error(body)
+	}
+}
+
+// TestServerPage expects the waits for mutexes and the limits.
+func TestServerPage(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) {
+		c.Sources.Contention = func() (admin.Contention, bool) {
+			return admin.Contention{Contentions: 7, LifetimeWaitCycles: 9000}, true
+		}
+	})
+	body := string(request(srv, "server", "").Body)
+	for _, want := range []string{"<dt>Times</dt><dd class='num'>7</dd>", "<dt>Cycles in all</dt><dd class='num'>9,000</dd>", "<h2 id='limits'>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if body := string(request(world(t, "plain", nil), "server", "").Body); !strings.Contains(body, "--enable-mutex-tracing") {
+		t.Error("the page does not say what turns on the tracing")
+	}
+}
+
 // TestOverviewNumbers expects the duration of the last flush and its skipped ones, the
 // times of requests, and a warning of skipped flushes.
 func TestOverviewNumbers(t *testing.T) {

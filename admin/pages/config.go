@@ -157,7 +157,7 @@ func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
 	}
 	reply := v.site.srv.Request("GET", request, nil)
 	v.panel("dump", title, func() {
-		v.Put(h("<a class='btn' href='.."), request, h("' download='config.json'>JSON</a>"))
+		v.Put(h("<a class='btn scripted' data-copy='json' href='.."), request, h("'>Copy</a><a class='btn' href='.."), request, h("' download='config.json'>JSON</a>"))
 		v.request(request)
 	}, func() {
 		if reply.Status != 200 {

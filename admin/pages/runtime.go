@@ -1,8 +1,10 @@
 package pages
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 )
@@ -16,21 +18,25 @@ func showRuntime(v *view) error {
 	names := values.Layers()
 	wanted := v.query.Value("filter")
 	v.summary = plural(values.Len(), "key")
+	key := v.query.Value("key")
+	back, changed := v.back("/runtime_modify")
+	if changed {
+		key = "" // it has its value
+	}
 	if v.permits("/runtime_modify") {
-		v.editForm(values)
+		v.editForm(values, key)
 	}
 	v.Put(h("<form class='panel pad row' method='get' action='runtime'><label class='grow'><span class='vh'>Filter by key</span><input type='search' name='filter' class='find' placeholder='Filter by key' value='"),
 		wanted, h("'></label><button type='submit'>Filter</button></form>\n"))
-	v.panel("values-head", "Values", func() { v.actions("values", "/runtime") }, func() { v.runtimeTable(values, names, wanted) })
+	v.panel("values-head", "Values", func() { v.actions("values", "/runtime") }, func() { v.runtimeTable(values, names, wanted, key, back.Changes) })
 	return nil
 }
 
-// editForm appends the form that names a key, and for a named key the form that sets
-// its value.
-func (v *view) editForm(values *layers.Snapshot) {
-	key := v.query.Value("key")
+// editForm appends the form that names a key, and for a new key the form that sets its
+// value. That of a known key is in its row.
+func (v *view) editForm(values *layers.Snapshot, key string) {
 	v.panel("edit", "Set a value", nil, func() {
-		if key == "" {
+		if _, known := values.Get(key); key == "" || known {
 			v.Put(h("<form class='pad row' method='get' action='runtime'>"))
 			v.keep("filter")
 			v.Put(h("<label class='grow'><span class='vh'>Key</span><input type='text' name='key' class='find' list='keys' placeholder='Key, new or known' autocomplete='off' required></label><button type='submit'>Continue</button><datalist id='keys'>"))
@@ -44,28 +50,30 @@ func (v *view) editForm(values *layers.Snapshot) {
 			v.Put(h("</datalist></form>\n"))
 			return
 		}
-		value, known := values.Get(key)
-		v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
-		if known {
-			v.Put(h(" <span class='quiet'>now "), shown(redact.Masked(key, value)), h("</span>"))
-		} else {
-			v.Put(h(" <span class='quiet'>new</span>"))
-		}
-		v.Put(h("</p><div class='row'><input type='text' class='find grow' id='value' name='"), key, h("' autocomplete='off' value='"))
-		if redact.Masked(key, value) == value {
-			v.Put(value)
-		}
-		v.Put(h("'>"))
-		v.ttl(key)
-		v.dryRun()
-		v.Put(h("<button type='submit' class='primary'>Set value</button><a class='btn' href='"), v.here("key", ""), h("'>Cancel</a></div></form>\n"))
-		if v.overridden(values, key) {
-			v.Put(h("<form class='pad row line' method='post' action='../runtime_modify' data-keep data-effect='The value of the lower layers applies again.'><input type='hidden' name='"), key,
-				h("' value=''><button type='submit'>Remove override</button><span class='quiet'>The value of the lower layers applies again.</span></form>\n"))
-		} else if known {
-			v.Put(h("<p class='pad quiet line'>The value comes from a layer below. It can be overridden, not deleted.</p>\n"))
-		}
+		v.valueForm(values, key)
 	})
+}
+
+// valueForm appends the form that sets the value of a key.
+func (v *view) valueForm(values *layers.Snapshot, key string) {
+	value, known := values.Get(key)
+	v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
+	if known {
+		v.Put(h(" <span class='quiet'>now "), shown(redact.Masked(key, value)), h("</span>"))
+	} else {
+		v.Put(h(" <span class='quiet'>new</span>"))
+	}
+	v.Put(h("</p><div class='row'><input type='text' class='find grow' id='value' name='"), key, h("' autocomplete='off' autofocus value='"))
+	if redact.Masked(key, value) == value {
+		v.Put(value)
+	}
+	v.Put(h("'>"))
+	v.ttl(key)
+	v.dryRun()
+	v.Put(h("<button type='submit' class='primary'>Set value</button><a class='btn cancel' href='"), v.here("key", ""), h("'>Cancel</a></div></form>\n"))
+	if known && !v.overridden(values, key) {
+		v.Put(h("<p class='pad quiet line'>The value comes from a layer below. It can be overridden, not deleted.</p>\n"))
+	}
 }
 
 // overridden reports whether the last layer, which the interface writes, has the key.
@@ -85,7 +93,8 @@ func shown(value string) string {
 	return value
 }
 
-func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted string) {
+// runtimeTable appends the values. The row of key has the form that sets it.
+func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted, key string, changes []admin.Change) {
 	if values.Len() == 0 {
 		v.empty("There are no runtime values. Layers of the configuration and the form above add some.")
 		return
@@ -101,27 +110,42 @@ func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted stri
 	}
 	g := v.grid("values", "Runtime values", "cards", order{}, columns...)
 	total, rows := 0, 0
-	for key, x := range values.All() {
-		if wanted != "" && !strings.Contains(strings.ToLower(key), strings.ToLower(wanted)) {
+	for name, x := range values.All() {
+		asked := edit && name == key
+		if wanted != "" && !strings.Contains(strings.ToLower(name), strings.ToLower(wanted)) && !asked {
 			continue
 		}
-		if total++; total <= offset || rows >= limit {
+		if total++; (total <= offset || rows >= limit) && !asked {
 			continue
 		}
 		rows++
-		g.row("")
-		g.head(key, v.text(h("<code class='wrap'>"), key, h("</code>")))
-		final := redact.Masked(key, x.Final)
+		if slices.ContainsFunc(changes, func(c admin.Change) bool { return c.What == name }) {
+			g.row("changed")
+		} else {
+			g.row("")
+		}
+		g.head(name, v.text(h("<code class='wrap'>"), name, h("</code>")))
+		final := redact.Masked(name, x.Final)
 		g.cell(final, func() {
 			v.Put(h("<b class='wrap'>"), final, h("</b>"))
-			v.left("runtime", key)
+			v.left("runtime", name)
 		})
 		for _, value := range x.PerLayer {
-			value = redact.Masked(key, value)
+			value = redact.Masked(name, value)
 			g.cell(value, func() { v.orNone(value) })
 		}
 		if edit {
-			g.cell("", v.text(h("<a class='btn' href='"), v.here("key", key), h("'>Change<span class='vh'> "), key, h("</span></a>")))
+			g.cell("", func() {
+				v.Put(h("<div class='row'><a class='btn' href='"), v.here("key", name, "done", ""), h("'>Change<span class='vh'> "), name, h("</span></a>"))
+				if n := len(x.PerLayer); n > 0 && x.PerLayer[n-1] != "" {
+					v.Put(h("<form method='post' action='../runtime_modify' data-keep data-effect='The value of the lower layers applies again.'><input type='hidden' name='"), name,
+						h("' value=''><button type='submit'>Remove override<span class='vh'> of "), name, h("</span></button></form>"))
+				}
+				v.Put(h("</div>"))
+			})
+		}
+		if asked {
+			g.wide("sel", func() { v.valueForm(values, name) })
 		}
 	}
 	g.end()

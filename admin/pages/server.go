@@ -13,10 +13,15 @@ func showServer(v *view) error {
 	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
 	v.panel("info", "Server", func() { v.request("/server_info") }, v.serverFacts)
 	v.panel("memory", "Memory", func() { v.request("/memory") }, v.memory)
+	v.contention()
 	v.unready()
 	v.diagnostics()
 	v.lookups()
 	v.Put(h("</div>\n<div class='stack'>\n"))
+	if v.src.Ingest != nil && v.permits("/ingest") {
+		rep := v.src.Ingest.Report()
+		v.limits(&rep)
+	}
 	v.panel("options", "Command line options", func() { v.request("/server_info") }, v.options)
 	v.Put(h("</div>\n</div>\n"))
 	return nil
@@ -67,6 +72,23 @@ func (v *view) memory() {
 		}{{"Resident", m.TotalPhysicalBytes}, {"In use", m.Allocated}, {"Heap", m.HeapSize}, {"Free", m.PageheapFree}, {"Returned to the system", m.PageheapUnmapped}, {"Caches of threads", m.TotalThreadCache}} {
 			pair(x.name, v.text(h("<span data-value='"), x.bytes, h("'>"), sizeText(float64(x.bytes)), h("</span>")))
 		}
+	})
+}
+
+// contention appends how often and how long goroutines waited for mutexes.
+func (v *view) contention() {
+	v.panel("contention", "Waiting for mutexes", func() { v.request("/contention") }, func() {
+		if v.src.Contention != nil {
+			if c, traced := v.src.Contention(); traced {
+				v.pairs(func(pair func(string, func())) {
+					pair("Times", v.text(count(c.Contentions)))
+					pair("Cycles of the last wait", v.text(count(c.CurrentWaitCycles)))
+					pair("Cycles in all", v.text(count(c.LifetimeWaitCycles)))
+				})
+				return
+			}
+		}
+		v.empty("Not traced; ", h("<code>--enable-mutex-tracing</code>"), " turns it on.")
 	})
 }
 

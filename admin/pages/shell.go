@@ -239,6 +239,21 @@ func (v *view) done() {
 	}
 }
 
+// back returns the change that brought the client back to the page, if it was made at
+// a path and changed something.
+func (v *view) back(path string) (e admin.AuditEntry, ok bool) {
+	seq, err := strconv.ParseUint(v.query.Value("done"), 10, 64)
+	if err != nil {
+		return e, false
+	}
+	for _, e := range v.site.srv.Audit(100) {
+		if e.Seq == seq && e.Path == path && !e.DryRun {
+			return e, true
+		}
+	}
+	return e, false
+}
+
 // change appends what changed from what to what.
 func (v *view) change(c admin.Change) {
 	text := func(s string) string {

@@ -211,7 +211,9 @@ func TestChangesWithoutScripts(t *testing.T) {
 	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	p.must("switching scripts off", err)
 	text := func(url string) string {
-		d.Until(url, func() bool { return strings.Contains(eval[string](p, "location.pathname + location.search"), url) })
+		d.Until(url, func() bool {
+			return strings.Contains(eval[string](p, "document.readyState === 'complete' ? location.pathname + location.search : ''"), url)
+		})
 		return p.text()
 	}
 	p.visit(base(d) + "/ui/logging")

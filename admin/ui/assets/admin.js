@@ -518,6 +518,7 @@ document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape' && typing && !event.target.closest('dialog')) {
     event.preventDefault(); // it would clear a search field
     event.target.blur();
+    event.target.form?.querySelector('.cancel')?.click();
   }
   if (event.key === 'Escape' && rowOf(event.target)) {
     event.target.blur();
@@ -546,4 +547,8 @@ document.addEventListener('keydown', (event) => {
 
 document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 enliven(document);
+const done = document.getElementById('done');
+if (done) {
+  say(done.textContent);
+}
 root.dataset.ready = 'yes';
