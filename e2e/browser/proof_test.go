@@ -5,7 +5,9 @@ package browser
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -61,7 +63,15 @@ statsd:
 		t.Fatal(err)
 	}
 	last := fmt.Sprintf("million.service%03d.requests.%06d", (series-1)%1000, series-1)
-	daemon.Until(t, "a million stats", func() bool { return strings.Contains(d.Get("/stats?filter=^"+last+"$"), last) })
+	daemon.Until(t, "a million stats", func() bool { // the first filter can take too long on a busy machine
+		r, err := http.Get(base(d) + "/stats?filter=^" + last + "$")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return err == nil && r.StatusCode == http.StatusOK && strings.Contains(string(text), last)
+	})
 	for _, rows := range []int{100, 1000} { // the default, and the most
 		paint, key, memory := measure(t, d, rows)
 		t.Logf("%d rows: first paint %.0f ms, from a key to the rows %.0f ms, private memory of the page %.0f MiB", rows, paint, key, memory)
