@@ -534,7 +534,15 @@ func (h *hotRestart) takeOver() error {
 			return err
 		}
 	}
-	return h.before.Commit()
+	if err := h.before.Commit(); err != nil {
+		return err
+	}
+	if h.imports != nil {
+		h.s.log.Info("hot restart: counters and gauges taken over; histograms, summaries and sets start again")
+	} else {
+		h.s.log.Info("hot restart: all stats start again")
+	}
+	return nil
 }
 
 // watchEvery is the interval of checks whether the predecessor has ended on its own.

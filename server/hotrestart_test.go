@@ -530,6 +530,28 @@ func TestInheritedSocketsOfMissingListeners(t *testing.T) {
 	}
 }
 
+// TestTakenOverStatsAreLogged: a take-over says which stats continue.
+func TestTakenOverStatsAreLogged(t *testing.T) {
+	for skip, want := range map[bool]string{
+		false: "counters and gauges taken over; histograms, summaries and sets start again",
+		true:  "all stats start again",
+	} {
+		l := newLine(t)
+		start(t, l.config(0, 0))
+		cfg, file := l.config(1, 0), filepath.Join(l.dir, "log")
+		cfg.HotRestart.SkipParentStats = skip
+		var err error
+		if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Info, Path: file}); err != nil {
+			t.Fatal(err)
+		}
+		start(t, cfg)
+		eventually(t, "the log says "+want, func() bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), want)
+		})
+	}
+}
+
 // TestDroppedSockets: the paths of unix sockets that a successor has no listeners for are
 // gone when the predecessor has ended. If the successor does not get so far, they stay.
 func TestDroppedSockets(t *testing.T) {
