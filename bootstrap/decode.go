@@ -364,7 +364,7 @@ func period(to *time.Duration, lowest, highest time.Duration) setter {
 				return
 			}
 		}
-		d.errorf(n, path, "%s is not a duration%s, written like 250ms, 90s or 1h30m", d.show(n, path), span(lowest, highest))
+		d.errorf(n, path, "%s is not a duration%s, written like 250ms, 90s or 24h", d.show(n, path), span(lowest, highest))
 	}
 }
 

@@ -226,6 +226,21 @@ func unknownFields(n int) string {
 	return b.String()
 }
 
+// TestOneTimeToLive checks that a duration as ttl holds for all kinds of series.
+func TestOneTimeToLive(t *testing.T) {
+	var all []*Config
+	for _, ttl := range []string{"24h", "{counter: 24h, gauge: 24h, histogram: 24h, set: 24h}"} {
+		c, err := Parse("a.yaml", []byte("statsd: {ttl: "+ttl+"}"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	if one, each := all[0].StatsD.TTL, all[1].StatsD.TTL; one != each || one.Set != 24*time.Hour {
+		t.Errorf("%+v, want %+v", one, each)
+	}
+}
+
 // TestMisspelledField checks that an unknown field that is spelled like a known one is
 // the only error: the known one is not reported as missing.
 func TestMisspelledField(t *testing.T) {
@@ -253,6 +268,10 @@ func TestSingleErrors(t *testing.T) {
 		{"sinks-header-first", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: {'a b': c, 'd e': f}}}]\n", "sinks[0].remote_write.headers.d e: not a header with a value on one line"},
 		{"duplicate-json", "a.json", "{\"admin\": {},\n \"admin\": {}}", `a.json:2:2: duplicate key "admin", first used in line 1`},
 		{"unknown", "a.yaml", "admin:\n  adress: {}\n", `a.yaml:2:3: admin.adress: unknown field; did you mean address? allowed: access_log, access_log_path, address,`},
+		{"ttl", "a.yaml", "statsd: {ttl: 1d}\n", `a.yaml:1:15: statsd.ttl: "1d" is not a duration of at least 0s, written like 250ms, 90s or 24h`},
+		{"no-scheme", "a.yaml", "sinks: [{remote_write: {url: '127.0.0.1:9090'}}]\n", "sinks[0].remote_write.url: not a URL such as https://host/path"},
+		{"tab", "a.yaml", "admin:\n\taddress: {}\n", "a.yaml:2:1: not valid YAML: a tab cannot indent YAML; use spaces"},
+		{"no-tab", "a.yaml", "admin:\n  a: @b\n", "a.yaml:2:6: not valid YAML: found character that cannot start any token"},
 		{"syntax", "a.yaml", "admin: [\n", "a.yaml:2:1: not valid YAML: did not find expected node content"},
 		{"syntax-json", "a.json", "{\"admin\": {},}", "a.json:1:14: not valid JSON: invalid character '}'"},
 		{"cut-json", "a.json", "{\"admin\": {\n", "a.json:2:1: not valid JSON: unexpected end of file"},

@@ -26,6 +26,7 @@ type key struct {
 	required bool
 	ignored  bool // accepted without effect
 	noLimit  bool // -1 means no limit
+	period   bool // a mapping that can also be one duration for all of its keys
 	names    []string
 }
 
@@ -133,6 +134,8 @@ func probe(path string) key {
 		if allowed, ok := strings.CutPrefix(e.Message, "unknown field; allowed: "); ok && strings.HasPrefix(e.Field, at) {
 			k.kind = "mapping"
 			k.names = strings.FieldsFunc(allowed, func(r rune) bool { return r == ',' || r == ' ' })
+			_, errs = try(path, "24h")
+			k.period = errs == nil
 			return k
 		}
 		if _, kind, ok := strings.Cut(e.Message, " is not "); ok && e.Field == at && k.kind == "" && kind != "set" {
@@ -265,6 +268,8 @@ func (k key) text(all map[string]key) string {
 		kind = strings.TrimPrefix(kind, article)
 	}
 	switch {
+	case k.period:
+		return "duration, or mapping of durations"
 	case kind == "list":
 		return "list: " + all[k.path+"[]"].text(all)
 	case k.noLimit && strings.HasPrefix(kind, "whole"):
@@ -308,6 +313,9 @@ func (k key) body(s map[string]any, all map[string]key, meanings map[string]stri
 		s["type"] = []string{"object", "null"}
 	case k.kind == "mapping":
 		k.object(s, all, meanings)
+		if k.period {
+			s["type"] = []string{"object", "string", "null"}
+		}
 	case k.kind == "a list":
 		s["type"] = []string{"array", "null"}
 		s["items"] = all[k.path+"[]"].schema(all, meanings)

@@ -304,7 +304,7 @@ var reference = []section{
 		{"listeners", "(UDP and TCP on 127.0.0.1:8125)", "Sockets that receive lines. An empty list means none."},
 		{"parse", "", "Accepted dialects."},
 		{"limits", "", "Limits on senders."},
-		{"ttl", "", "How long series stay without samples; 0 means forever."},
+		{"ttl", "", "How long series stay without samples, by kind or for all kinds; 0 means forever."},
 		{"ttl.counter", "0s", "Counters."},
 		{"ttl.gauge", "0s", "Gauges."},
 		{"ttl.histogram", "0s", "Timers and histograms."},

@@ -63,18 +63,28 @@ func defaultStatsD() StatsD {
 	return StatsD{Config: statsd.Config{Limits: statsd.DefaultLimits(), SetWindow: 10 * time.Minute, RelayLoopCheck: relay.DefaultLoopCheck, Events: 100, Checks: 1000}}
 }
 
+// setTTL decodes the times to live by kind, or one for all kinds.
+func (s *StatsD) setTTL(d *decoder, n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode {
+		period(&s.TTL.Counter, 0, forever)(d, n, path)
+		s.TTL.Gauge, s.TTL.Histogram, s.TTL.Set = s.TTL.Counter, s.TTL.Counter, s.TTL.Counter
+		return
+	}
+	d.message(n, path, []field{
+		{"counter", period(&s.TTL.Counter, 0, forever)},
+		{"gauge", period(&s.TTL.Gauge, 0, forever)},
+		{"histogram", period(&s.TTL.Histogram, 0, forever)},
+		{"set", period(&s.TTL.Set, 0, forever)},
+	})
+}
+
 func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	s.Enabled = true
 	seen := d.message(n, path, []field{
 		{"listeners", list(&s.Listeners, func(l *StatsDListener) setter { return l.set })},
 		{"parse", s.setParse},
 		{"limits", statsdLimits(&s.Limits)},
-		{"ttl", nested(
-			field{"counter", period(&s.TTL.Counter, 0, forever)},
-			field{"gauge", period(&s.TTL.Gauge, 0, forever)},
-			field{"histogram", period(&s.TTL.Histogram, 0, forever)},
-			field{"set", period(&s.TTL.Set, 0, forever)},
-		)},
+		{"ttl", s.setTTL},
 		{"prefix", text(&s.Prefix)},
 		{"extract_tags", boolean(&s.ExtractTags)},
 		{"exposition", s.setExposition},

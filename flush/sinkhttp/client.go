@@ -99,7 +99,7 @@ func CheckURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("not a URL")
+		return nil, errors.New("not a URL such as https://host/path") // not quoted: it can have secrets
 	case u.User != nil:
 		return nil, errors.New("the URL has user information; use a header")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":

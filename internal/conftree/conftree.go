@@ -104,7 +104,7 @@ func parseYAML(data []byte) (root *yaml.Node, err *Error) {
 	}()
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {
-		return nil, yamlError(err)
+		return nil, yamlError(err, data)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil, &Error{Line: 1, Column: 1, Message: NoDocument}
@@ -112,8 +112,8 @@ func parseYAML(data []byte) (root *yaml.Node, err *Error) {
 	return doc.Content[0], nil
 }
 
-// yamlError returns an error of the YAML parser with its position.
-func yamlError(err error) *Error {
+// yamlError returns an error of the YAML parser of data with its position.
+func yamlError(err error, data []byte) *Error {
 	if list, ok := errors.AsType[*yaml.LoadErrors](err); ok && len(list.Errors) == 1 && strings.Contains(list.Errors[0].Message, "no documents in stream") {
 		return &Error{Line: 1, Column: 1, Message: NoDocument}
 	}
@@ -125,8 +125,20 @@ func yamlError(err error) *Error {
 	if strings.HasPrefix(message, "unknown anchor") {
 		message = "unknown anchor" // the name could be a part of a secret that begins with "*"
 	}
-	if syntax.ContextMsg != "" {
+	if strings.Contains(message, "cannot start any token") && tabIndents(data, syntax.Mark.Line) {
+		message = "a tab cannot indent YAML; use spaces"
+	} else if syntax.ContextMsg != "" {
 		message += " " + syntax.ContextMsg
 	}
 	return &Error{Line: syntax.Mark.Line, Column: max(syntax.Mark.Column, 1), Message: "not valid YAML: " + strings.TrimPrefix(message, "yaml: ")}
+}
+
+// tabIndents reports whether the indentation of a line, counted from 1, has a tab.
+func tabIndents(data []byte, line int) bool {
+	for text := range bytes.Lines(data) {
+		if line--; line == 0 {
+			return bytes.Contains(text[:len(text)-len(bytes.TrimLeft(text, " \t"))], []byte{'\t'})
+		}
+	}
+	return false
 }

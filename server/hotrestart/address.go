@@ -53,7 +53,7 @@ func (c Config) address(epoch uint32) *net.UnixAddr {
 
 // ErrInUse is wrapped by what [Listen] returns when another process has the
 // name.
-var ErrInUse = errors.New("the base id is in use by another server")
+var ErrInUse = errors.New("the base id is in use by another server; a restart epoch one higher takes over from it, another base id runs beside it")
 
 // maxAddress is how long the address of a socket may be.
 const maxAddress = 107
