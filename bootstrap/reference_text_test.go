@@ -406,7 +406,7 @@ var reference = []section{
 		{"new_series_per_second", "50000", "Series created per second."},
 		{"sets", "10000", "Sets."},
 		{"values_per_tag_key", "-1", "Values of a tag key, over all names."},
-		{"memory_bytes", "(a quarter of the memory, at least 64 MiB)", "Estimated memory of received series."},
+		{"memory_bytes", "(a quarter of the memory, at least 64 MiB)", "Estimated memory of received series. The memory is that of the container, of the machine or of GOMEMLIMIT, whichever is least."},
 	}},
 	{"Stats", "stats_config", "", []row{
 		{"stats_tags", "", "Rules that turn parts of stat names into tags. They run after the default rules."},

@@ -86,6 +86,10 @@ type Config struct {
 	// the server. Default: no lines are copied.
 	Tap func() func(Tapped)
 
+	// ProcessMemory is a limit that the program sets to its memory, such as that of
+	// GOMEMLIMIT, for the default of Limits.MemoryBytes. Default: none.
+	ProcessMemory int64
+
 	// Logger receives messages; those about rejected lines are limited to one
 	// per second and reason. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -176,7 +180,8 @@ type Limits struct {
 	ValuesPerTagKey int // different values of a tag key, over all names; default no limit
 	CacheEntries    int // cached line keys per reader; default 4 × Series
 	// MemoryBytes bounds the estimated memory of received series. Default: a
-	// quarter of the memory of the container or machine, at least 64 MiB.
+	// quarter of the memory of the container or machine or of ProcessMemory,
+	// whichever is less, at least 64 MiB.
 	MemoryBytes     int
 	OverflowedNames int // names with an overflow stat each; default 1000
 }
@@ -282,7 +287,11 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&l.CacheEntries, 4*min(l.Series, 1<<26))
 	orDefault(&l.OverflowedNames, d.OverflowedNames)
 	if l.MemoryBytes == 0 {
-		l.MemoryBytes = int(min(max(minMemory, availableMemory()/4), math.MaxInt-1))
+		available := availableMemory()
+		if c.ProcessMemory > 0 && (available == 0 || c.ProcessMemory < available) {
+			available = c.ProcessMemory
+		}
+		l.MemoryBytes = int(min(max(minMemory, available/4), math.MaxInt-1))
 	} else if l.MemoryBytes < 0 {
 		l.MemoryBytes = math.MaxInt
 	}

@@ -27,8 +27,15 @@ func TestDefaults(t *testing.T) {
 		Series: 1_000_000, FirstSegment: 200_000, SeriesPerName: 50_000, NewPerSecond: 50_000, Sets: 10_000,
 		ValuesPerTagKey: none, CacheEntries: 4_000_000, OverflowedNames: 1000, MemoryBytes: cfg.Limits.MemoryBytes,
 	}
-	if want := max(64<<20, availableMemory()/4); int64(limits.MemoryBytes) != want {
+	want := max(64<<20, availableMemory()/4)
+	if int64(limits.MemoryBytes) != want {
 		t.Errorf("memory budget %d, want %d", limits.MemoryBytes, want)
+	}
+	for process, want := range map[int64]int64{400 << 20: 100 << 20, 1 << 20: 64 << 20, 1 << 62: want} {
+		c, err := Config{Store: cfg.Store, ProcessMemory: process}.withDefaults()
+		if err != nil || int64(c.Limits.MemoryBytes) != want {
+			t.Errorf("process memory %d: budget %d, want %d (%v)", process, c.Limits.MemoryBytes, want, err)
+		}
 	}
 	if cfg.Limits != limits {
 		t.Errorf("limits\n got %+v\nwant %+v", cfg.Limits, limits)

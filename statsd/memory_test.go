@@ -201,6 +201,17 @@ func TestCacheOfOneSeriesComesBack(t *testing.T) {
 	}
 }
 
+// TestMemoryLimitBeforeAFlush: the limit is shown from the start on.
+func TestMemoryLimitBeforeAFlush(t *testing.T) {
+	s, err := New(Config{Store: store.New(store.Options{}), Limits: Limits{MemoryBytes: 100 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.metrics.memoryLimit.Value(); got != 100<<20 {
+		t.Errorf("%d bytes", got)
+	}
+}
+
 func TestAvailableMemory(t *testing.T) {
 	const gib = 1 << 30
 	for name, tt := range map[string]struct {

@@ -89,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
 	s.registry = newRegistry(&s.cfg, s.metrics)
+	s.metrics.memoryLimit.Set(uint64(max(s.registry.memory.limit(), 0)))
 	if len(cfg.Relay) > 0 {
 		if s.relay, err = relay.New(relay.Config{Store: cfg.Store, Parser: s.parser, Routes: cfg.Relay, LoopCheck: cfg.RelayLoopCheck, Logger: cfg.Logger}); err != nil {
 			return nil, err

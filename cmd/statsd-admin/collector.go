@@ -14,7 +14,7 @@ import (
 // read, and lines of known series allocate nothing. So collections are cheap and
 // rare, and the memory need not be twice as large as its contents.
 func paceCollector(getenv func(string) string) {
-	if getenv("GOGC") != "" || getenv("GOMEMLIMIT") != "" {
+	if getenv("GOGC") != "" || getenv(memoryVariable) != "" {
 		return
 	}
 	p := &pacer{limit: debug.SetMemoryLimit(-1)}

@@ -60,6 +60,9 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	}
 	cfg, err := c.Server(boot)
 	cfg.ProcessStats = true
+	if cfg.StatsD != nil {
+		cfg.StatsD.ProcessMemory = environmentMemory(os.Getenv)
+	}
 	if o.Exporter != nil {
 		cfg.Extend = append(cfg.Extend, o.Exporter.serve)
 	}

@@ -2,8 +2,24 @@ package main
 
 import (
 	"io/fs"
+	"math"
+	"runtime/debug"
 	"testing"
 )
+
+// TestEnvironmentMemory: only a limit of the environment counts, as the runtime read it.
+func TestEnvironmentMemory(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	for _, tt := range []struct {
+		variable    string
+		limit, want int64
+	}{{"", 1 << 30, 0}, {"1GiB", 1 << 30, 1 << 30}, {"off", math.MaxInt64, 0}} {
+		debug.SetMemoryLimit(tt.limit)
+		if got := environmentMemory(func(string) string { return tt.variable }); got != tt.want {
+			t.Errorf("%q: %d, want %d", tt.variable, got, tt.want)
+		}
+	}
+}
 
 func TestContainerMemory(t *testing.T) {
 	for _, tt := range []struct {
