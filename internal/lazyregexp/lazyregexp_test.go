@@ -4,8 +4,9 @@ import "testing"
 
 func TestNewCompilesOnceAndLater(t *testing.T) {
 	re := New(`^a+$`)
-	if re() != re() || !re().MatchString("aa") || re().MatchString("b") {
-		t.Errorf("%v", re())
+	first, second := re(), re()
+	if first != second || !first.MatchString("aa") || first.MatchString("b") {
+		t.Errorf("%v and %v", first, second)
 	}
 	invalid := New(`(`) // no panic yet
 	defer func() {
