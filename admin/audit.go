@@ -109,7 +109,7 @@ func (a *auditLog) add(e AuditEntry) uint64 {
 		attrs = append(attrs, slog.String("reason", e.Reason))
 	}
 	for _, c := range e.Changes {
-		attrs = append(attrs, slog.Group(c.What, slog.String("before", c.Before), slog.String("after", c.After)))
+		attrs = append(attrs, slog.Group(strings.ReplaceAll(c.What, " ", "_"), slog.String("before", c.Before), slog.String("after", c.After)))
 	}
 	a.logger.LogAttrs(context.Background(), slog.LevelInfo, "audit", attrs...)
 	return e.Seq

@@ -226,7 +226,7 @@ func TestAuditIsComplete(t *testing.T) {
 			if c.Before != last[c.What] {
 				t.Fatalf("entry %d: %s was %q, not %q", e.Seq, c.What, last[c.What], c.Before)
 			}
-			if want := fmt.Sprintf("%[1]s.before=%[2]s %[1]s.after=%[3]s", c.What, quoteEmpty(c.Before), c.After); !strings.Contains(lines[i], want) {
+			if want := fmt.Sprintf("%[1]s.before=%[2]s %[1]s.after=%[3]s", strings.ReplaceAll(c.What, " ", "_"), quoteEmpty(c.Before), c.After); !strings.Contains(lines[i], want) {
 				t.Fatalf("entry %d: the line lacks %q: %s", e.Seq, want, lines[i])
 			}
 			last[c.What] = c.After

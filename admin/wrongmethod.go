@@ -39,7 +39,11 @@ func (m *wrongMethods) note(path string, now time.Time) (suppressed uint64, ok b
 // reach the server can send them, so each path is logged once per second.
 func (s *Server) refuseMethod(e *Endpoint, w *Response, r *Request) error {
 	if suppressed, ok := s.badMethods.note(e.Path, s.now()); ok {
-		s.logger.Error(`admin path "`+e.Path+`" mutates state, method=`+r.method+` rather than POST`, "suppressed", suppressed)
+		var args []any
+		if suppressed > 0 {
+			args = []any{"suppressed", suppressed}
+		}
+		s.logger.Error(`admin path "`+e.Path+`" mutates state, method=`+r.method+` rather than POST`, args...)
 	}
 	status := 405
 	if r.method == "GET" || r.method == "HEAD" {

@@ -69,10 +69,14 @@ func (r *rejects) note(listener string, reason line.Reason, text []byte, from so
 	}
 	suppressed := r.suppressed[reason]
 	r.logged[reason], r.suppressed[reason] = now, 0
-	return message{slog.LevelInfo, "statsd: line rejected", []any{
+	args := []any{
 		"reason", reason.String(), "listener", listener, "source", from.String(),
-		"line", strconv.QuoteToASCII(string(text[:min(len(text), loggedBytes)])), "suppressed", suppressed,
-	}}, true
+		"line", strconv.QuoteToASCII(string(text[:min(len(text), loggedBytes)])),
+	}
+	if suppressed > 0 {
+		args = append(args, "suppressed", suppressed)
+	}
+	return message{slog.LevelInfo, "statsd: line rejected", args}, true
 }
 
 // list returns the last lines of a reason, oldest first.

@@ -153,7 +153,29 @@ func TestEndIsLogged(t *testing.T) {
 	})
 	q.Add([]byte("a:3\nb:4\n"), 2)
 	stop()
-	if text := log.String(); !strings.Contains(text, "not everything was sent\" sink=out metrics=2 increments=7 values=0") {
+	if text := log.String(); !strings.Contains(text, "stopped with unsent data\" sink=out metrics=2 increments=7 values=0") {
 		t.Errorf("logged %q", text)
 	}
+}
+
+// TestFailuresAreLoggedOnce: shards that fail together, as when the receiver is down, are
+// one failure in the log, which ends when all of them send again.
+func TestFailuresAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		to := &target{err: errDown}
+		q, _, stop := queue(t, to, func(c *sinkqueue.Config) {
+			c.Shards, c.Logger = 3, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		for shard := range 3 {
+			q.AddTo(shard, []byte("a:1\n"), 1)
+		}
+		synctest.Wait()
+		to.fail(nil)
+		time.Sleep(time.Minute)
+		stop()
+		if text := log.String(); strings.Count(text, "sink cannot send") != 1 || strings.Count(text, "sink sends again") != 1 {
+			t.Errorf("logged %s", text)
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -127,6 +128,8 @@ func (w Words) help() map[string]string {
 type Queue struct {
 	cfg    Config
 	shards []*shard
+
+	failing atomic.Int32 // shards whose last send failed; the log has the first and the last
 
 	packets, metrics, bytes, errs, retries    *store.Counter
 	dropped, ambiguous, lostPackets, lostIn   *store.Counter
@@ -459,9 +462,9 @@ func (q *Queue) lose() {
 	switch {
 	case metrics == 0 && increments == 0:
 	case q.lostIn == nil:
-		q.log(slog.LevelWarn, q.cfg.Words.Tag+" ends: not everything was sent", q.cfg.Words.Unit, metrics)
+		q.log(slog.LevelWarn, q.cfg.Words.Tag+" stopped with unsent data", q.cfg.Words.Unit, metrics)
 	default:
-		q.log(slog.LevelWarn, q.cfg.Words.Tag+" ends: not everything was sent", q.cfg.Words.Unit, metrics, "increments", increments, "values", values)
+		q.log(slog.LevelWarn, q.cfg.Words.Tag+" stopped with unsent data", q.cfg.Words.Unit, metrics, "increments", increments, "values", values)
 	}
 }
 

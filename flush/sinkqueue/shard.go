@@ -190,7 +190,7 @@ func (s *shard) run(ctx context.Context) {
 		if err == nil || !again {
 			s.settle(p, before, false, err, time.Time{})
 			if err == nil {
-				if !failing.IsZero() {
+				if !failing.IsZero() && q.failing.Add(-1) == 0 {
 					q.log(slog.LevelInfo, q.cfg.Words.Tag+" sends again", "after", time.Since(failing))
 				}
 				failing, pause = time.Time{}, MinRetry
@@ -202,7 +202,9 @@ func (s *shard) run(ctx context.Context) {
 		}
 		if failing.IsZero() {
 			failing = time.Now()
-			q.log(slog.LevelWarn, q.cfg.Words.Tag+" cannot send", "error", err)
+			if q.failing.Add(1) == 1 {
+				q.log(slog.LevelWarn, q.cfg.Words.Tag+" cannot send", "error", err)
+			}
 		}
 		wait := time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))
 		if asked := (*Wait)(nil); errors.As(err, &asked) {
