@@ -93,6 +93,9 @@ func (s *Server) ingest(w *Response, r *Request) error {
 	name := r.query.Value("listener")
 	if name != "" {
 		rep.Listeners = slices.DeleteFunc(rep.Listeners, func(l report.Listener) bool { return l.Name != name })
+		if len(rep.Listeners) == 0 {
+			return badRequest("no such listener: " + quoted(name) + "\n")
+		}
 	}
 	if r.bundled { // without the texts of clients
 		for i := range rep.Rejected {

@@ -135,7 +135,7 @@ func TestIngestParameters(t *testing.T) {
 		{"GET", "/ingest?limit=-1", 400, "limit must be a whole number that is not negative\n"},
 		{"GET", "/ingest?limit=0&top=new", 200, "newest: none\n"},
 		{"GET", "/ingest?limit=1&top=new", 200, "name: webx\n    kind: counter\n"},
-		{"GET", "/ingest?listener=nobody", 200, "listeners: none\n"},
+		{"GET", "/ingest?listener=nobody", 400, "no such listener: nobody\n"},
 		{"GET", "/ingest/events?limit=1.5", 400, "limit must be a whole number that is not negative\n"},
 		{"GET", "/ingest/explain", 400, explain},
 		{"GET", "/ingest/explain?lines=a", 400, explain},

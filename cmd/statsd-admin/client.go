@@ -41,7 +41,7 @@ func newFlagSet(name string) *pflag.FlagSet {
 
 func (c *client) flags(name string, timeout time.Duration) *pflag.FlagSet {
 	fs := newFlagSet(name)
-	fs.StringVarP(&c.address, "address", "a", defaultAdmin, "`URL` of the server: http://host:port, https://host:port, unix:PATH or unix:@NAME")
+	fs.StringVarP(&c.address, "address", "a", defaultAdmin, "`URL` of the server: http://host:port, https://host:port, unix:PATH or unix:@NAME; host:port alone means http")
 	c.accessFlags(fs, timeout)
 	return fs
 }
@@ -79,10 +79,11 @@ func (p *program) healthcheckCommand() *command {
 	}
 }
 
-// getCommand prints the answer to a GET request.
+// getCommand prints the answer to a request.
 func (p *program) getCommand() *command {
 	var c client
 	fs := c.flags("get", 30*time.Second)
+	method := fs.StringP("method", "X", http.MethodGet, "`method` of the request: GET, or POST for paths that change the server")
 	return &command{
 		name:      "get",
 		arguments: "path",
@@ -93,21 +94,25 @@ func (p *program) getCommand() *command {
 			"1 if it has another or there is none in time, and 2 for a wrong command line.\n",
 		flags: fs,
 		words: []string{"/certs", "/clusters", "/config_dump", "/help", "/listeners", "/logging", "/memory", "/metrics", "/ready", "/runtime", "/server_info", "/stats", "/stats/prometheus"},
-		run:   func(ctx context.Context) int { return p.get(ctx, &c, fs.Args()) },
+		run:   func(ctx context.Context) int { return p.get(ctx, &c, *method, fs.Args()) },
 	}
 }
 
-func (p *program) get(ctx context.Context, c *client, args []string) int {
+func (p *program) get(ctx context.Context, c *client, method string, args []string) int {
 	if len(args) == 0 {
 		return p.failCommand(usageError{errors.New("error: get needs a path, such as /stats")})
 	}
-	resp, err := c.get(ctx, args[0])
+	if method != http.MethodGet && method != http.MethodPost {
+		return p.failCommand(usageError{fmt.Errorf("error: method '%s' is not GET or POST", method)})
+	}
+	path := "/" + strings.TrimPrefix(args[0], "/")
+	resp, err := c.request(ctx, method, path)
 	if err != nil {
 		return p.failCommand(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 400 {
-		return p.failCommand(fmt.Errorf("error: GET %s: %s", args[0], responseError(resp)))
+		return p.failCommand(fmt.Errorf("error: %s %s: %s", method, path, responseError(resp)))
 	}
 	if _, err := io.Copy(p.stdout, resp.Body); err != nil {
 		return p.failCommand(fmt.Errorf("error: %w", err))
@@ -125,9 +130,6 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 	base, transport, err := c.transport()
 	if err != nil {
 		return nil, err
-	}
-	if !strings.HasPrefix(path, "/") {
-		return nil, usageError{fmt.Errorf("error: path '%s' does not begin with /", path)}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, base+path, nil)
 	if err != nil {
@@ -178,6 +180,10 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 			return d.DialContext(ctx, "unix", path)
 		}
 	default:
+		if host, port, err := net.SplitHostPort(c.address); err == nil && port != "" && !strings.ContainsAny(host+port, "/?#@") {
+			base = "http://" + c.address
+			break
+		}
 		return "", nil, usageError{fmt.Errorf("error: address '%s' is not http://host:port, https://host:port or unix:PATH", c.address)}
 	}
 	if scheme != "https" && cmp.Or(c.ca, c.cert, c.key) != "" {
@@ -216,7 +222,11 @@ func clientTLS(ca, cert, key string) (*tls.Config, error) {
 // responseError describes an answer in one line: its status and the beginning of its body.
 func responseError(r *http.Response) string {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, shownBytes)) // best effort
-	if text := strings.TrimSpace(string(body)); text != "" {
+	text := strings.TrimSpace(string(body))
+	if r.StatusCode == http.StatusNotFound {
+		text, _, _ = strings.Cut(text, "\n") // the list of all paths follows
+	}
+	if text != "" {
 		return r.Status + ": " + escaped(text)
 	}
 	return r.Status
