@@ -483,5 +483,11 @@ func (s *Server) ingestForget(w *Response, r *Request) error {
 	}
 	n := s.src.Ingest.Forget(match)
 	r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(n), "0")
-	return w.text(200, fmt.Sprintf("OK, %d stats ended\n", n))
+	text := fmt.Sprintf("OK, removed %d series\n", n)
+	if n == 0 && prefix == "" {
+		if near := s.nearestStat(name, true); near != "" {
+			text += "did you mean " + quoted(near) + ", or the prefix " + quoted(name+".") + "?\n"
+		}
+	}
+	return w.text(200, text)
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -35,8 +36,13 @@ func (s *Server) statsExplain(w *Response, r *Request) error {
 	if found {
 		return p.send(w)
 	}
+	return s.noStat(w, name)
+}
+
+// noStat answers that a stat does not exist, with a name that was probably meant.
+func (s *Server) noStat(w *Response, name string) error {
 	text := "there is no such stat\n"
-	if near := s.nearestStat(name); near != "" {
+	if near := s.nearestStat(name, false); near != "" {
 		text += "did you mean " + quoted(near) + "?\n"
 	}
 	return w.text(404, text)
@@ -198,21 +204,30 @@ const (
 	searchedBytes = 1 << 24 // pairs of bytes that are compared
 )
 
-// nearestStat returns the existing name that name is probably a misspelling of, or
-// "". It searches a part of the names if there are many.
-func (s *Server) nearestStat(name string) string {
+// nearestStat returns an existing name that continues name, as with the tags of a
+// series, or the one that name is probably a misspelling of, or "". It searches a part
+// of the names, or of the received ones, if there are many.
+func (s *Server) nearestStat(name string, received bool) string {
+	if name == "" {
+		return ""
+	}
 	v := s.store.View()
 	defer v.Close()
 	limit := min(len(name)/4, 6)
-	if limit == 0 {
-		return ""
-	}
-	return spelling.Nearest(name, func(yield func(string) bool) {
+	longer := ""
+	near := spelling.Nearest(name, func(yield func(string) bool) {
 		left, effort := searchedStats, searchedBytes
 		var buf []byte
 		for _, set := range []store.NameSet{store.Scalars, store.Histograms, store.Texts} {
 			for c := v.ByName(set); c.Next() && left > 0; left-- {
+				if received && !c.Network() {
+					continue
+				}
 				buf = c.AppendName(buf[:0])
+				if len(buf) > len(name) && buf[len(name)] == '.' && string(buf[:len(name)]) == name {
+					longer = string(buf)
+					return
+				}
 				if max(len(buf)-len(name), len(name)-len(buf)) > limit {
 					continue
 				}
@@ -222,4 +237,5 @@ func (s *Server) nearestStat(name string) string {
 			}
 		}
 	}, limit)
+	return cmp.Or(longer, near)
 }

@@ -63,7 +63,7 @@ func explained(t *testing.T) (*Server, *store.Store) {
 }
 
 func TestStatsExplain(t *testing.T) {
-	s, _ := explained(t)
+	s, st := explained(t)
 	for file, name := range map[string]string{
 		"stats-explain-cluster":   "cluster.checkout.shard_3.upstream_rq_404",
 		"stats-explain-received":  "cart.total.country.de.canary",
@@ -88,6 +88,12 @@ func TestStatsExplain(t *testing.T) {
 	}
 	if r := s.Request("GET", "/stats/explain", nil); r.Status != 400 || string(r.Body) != "usage: /stats/explain?name=<full name>\n" {
 		t.Errorf("no name: %d %q", r.Status, r.Body)
+	}
+	st.Root().Counter("cart.items", tags.Tag{Name: "shop", Value: "eu"}).Inc()
+	for _, path := range []string{"/stats/explain?name=cart.items", "/stats/history?name=cart.items"} {
+		if r := s.Request("GET", path, nil); r.Status != 404 || string(r.Body) != "there is no such stat\ndid you mean cart.items.shop.eu?\n" {
+			t.Errorf("%s: %d %q", path, r.Status, r.Body)
+		}
 	}
 	if r := s.Request("GET", "/stats/explain?name=quite.another.thing", nil); r.Status != 404 || string(r.Body) != "there is no such stat\n" {
 		t.Errorf("nothing near: %d %q", r.Status, r.Body)

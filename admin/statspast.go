@@ -183,7 +183,7 @@ func (s *Server) findStat(w *Response, r *Request, f func(c *store.Cursor) error
 		return badRequest("name or id is required\n")
 	}
 	if !found {
-		return w.text(404, "there is no such stat\n")
+		return s.noStat(w, name)
 	}
 	return f(&c)
 }

@@ -162,11 +162,12 @@ func TestForgetEndsReceivedStatsOnly(t *testing.T) {
 	f.Store().Root().Counter("web.own").Add(7)
 	f.send(t, "unix", "l", "web.a:1|c\nweb.b:1|c\nweb:1|c|#k:v\nrt:1|ms\n")
 	for _, step := range []struct{ query, answer, left string }{
-		{"name=web", "OK, 0 stats ended\n", "web.a: 1\nweb.b: 1\nweb.k.v: 1\nweb.own: 7\n"},
-		{"name=web.k.v", "OK, 1 stats ended\n", "web.a: 1\nweb.b: 1\nweb.own: 7\n"},
-		{"prefix=web.", "OK, 2 stats ended\n", "web.own: 7\n"},
-		{"prefix=ingest", "OK, 0 stats ended\n", "web.own: 7\n"},
-		{"prefix=r", "OK, 1 stats ended\n", "web.own: 7\n"},
+		{"name=web", "OK, removed 0 series\ndid you mean web.a, or the prefix web.?\n", "web.a: 1\nweb.b: 1\nweb.k.v: 1\nweb.own: 7\n"},
+		{"name=web.ow", "OK, removed 0 series\n", "web.a: 1\nweb.b: 1\nweb.k.v: 1\nweb.own: 7\n"},
+		{"name=web.k.v", "OK, removed 1 series\n", "web.a: 1\nweb.b: 1\nweb.own: 7\n"},
+		{"prefix=web.", "OK, removed 2 series\n", "web.own: 7\n"},
+		{"prefix=ingest", "OK, removed 0 series\n", "web.own: 7\n"},
+		{"prefix=r", "OK, removed 1 series\n", "web.own: 7\n"},
 	} {
 		if reply := f.post(t, "/ingest/forget?"+step.query); reply.Status != 200 || string(reply.Body) != step.answer {
 			t.Errorf("%s: %d %q", step.query, reply.Status, reply.Body)
@@ -181,8 +182,8 @@ func TestForgetEndsReceivedStatsOnly(t *testing.T) {
 	if got := f.get(t, "/stats?filter=^ingest.lines"); !strings.Contains(got, "ingest.lines") {
 		t.Errorf("the server's own stats: %q", got)
 	}
-	if got := len(f.Admin().Audit(100)); got != 5 {
-		t.Errorf("%d entries in the audit log, want 5", got)
+	if got := len(f.Admin().Audit(100)); got != 6 {
+		t.Errorf("%d entries in the audit log, want 6", got)
 	}
 	f.send(t, "unix", "l", "web.a:1|c\n")
 	if got := f.get(t, "/stats?filter=^web.a"); got != "web.a: 1\n" {
