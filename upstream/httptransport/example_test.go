@@ -40,6 +40,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	<-clusters.Ready() // the host has been checked
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Transport: &httptransport.Transport{
 			Pools:   pools,
