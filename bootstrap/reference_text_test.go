@@ -352,7 +352,7 @@ var reference = []section{
 		{"address", "", "`udp://host:port`, `tcp://host:port`, `tls://host:port`, `unixgram:///path`, `unixstream:///path` or `unixlines:///path`; `udp4`, `udp6`, `tcp4` and `tcp6` fix the IP version."},
 		{"name", "(address)", "Name in stats and `/ingest`."},
 		{"readers", "(one per processor, at most 4)", "Sockets that share the port. For datagrams."},
-		{"rcvbuf", "(4MiB)", "Receive buffer to request. For datagrams."},
+		{"rcvbuf", "(4MiB)", "Receive buffer to request for each reader; `/ingest` shows the sum. For datagrams."},
 		{"max_packet_bytes", "(65535)", "Longest datagram or frame."},
 		{"max_connections", "(1024)", "Open connections. For streams."},
 		{"max_per_address", "(64)", "Open connections from one address. For TCP."},

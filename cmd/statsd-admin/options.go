@@ -268,10 +268,13 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 }
 
 // nearestArgument returns the subcommand that a misspelled one was probably meant to be,
-// or the flag for which someone forgot the dashes.
+// or the flag or mode for which someone forgot the dashes.
 func nearestArgument(fs *pflag.FlagSet, word string) string {
 	if fs.Lookup(word) != nil {
 		return "--" + word
+	}
+	if word == "validate" || word == "init_only" {
+		return "--mode " + word
 	}
 	return spelling.Nearest(word, func(yield func(string) bool) {
 		for _, c := range new(program).commands() {

@@ -143,6 +143,7 @@ func TestFlagErrors(t *testing.T) {
 		{"-x", "error: Couldn't find match for argument: -x"},
 		{"file.yaml", "error: Couldn't find match for argument: file.yaml"},
 		{"bundel", "error: Couldn't find match for argument: bundel; did you mean bundle?"},
+		{"validate", "error: Couldn't find match for argument: validate; did you mean --mode validate?"},
 		{"version", "error: Couldn't find match for argument: version; did you mean --version?"},
 		{"--hlep", "error: Couldn't find match for argument: --hlep; did you mean --help?"},
 		{"--config", "error: Couldn't find match for argument: --config"}, // two begin with it
