@@ -9,7 +9,7 @@ default.yaml as a whole: what it leaves out is off. Check a file with ` + "`stat
 
 Keys can be written in snake_case or lowerCamelCase; an empty value (null) means not set. Durations of Envoy's keys are
 seconds (` + "`5s`, `0.25s`" + `); those of our own can mix units (` + "`250ms`, `1h30m`" + `). In paths, ` + "`[]`" + ` stands for each element of
-a list, and a dash in the column Default for not set.
+a list, and a dash in the column Default for not set. Relative paths of files start at the working directory of the server.
 
 [bootstrap.schema.json](bootstrap.schema.json) is a JSON Schema of the file, in snake_case. Editors with the YAML language server
 use it for completion when the first line of the file is
