@@ -104,11 +104,11 @@ func (p *program) run(ctx context.Context, args []string) int {
 		o.warn(w)
 	}
 	if o.Mode == ModeValidate {
-		if err := check(o, cfg, p.stderr); err != nil {
-			return p.fail(err)
-		}
 		for _, line := range append(o.Warnings, cfg.Warnings...) {
 			fmt.Fprintln(p.stderr, "warning: "+line)
+		}
+		if err := check(o, cfg, p.stderr); err != nil {
+			return p.fail(err)
 		}
 		fmt.Fprintf(p.stdout, "configuration '%s' OK\n", configName(o))
 		return 0

@@ -69,9 +69,10 @@ func TestExitStatus(t *testing.T) {
 		{"validate-warns", []string{"--mode", "validate", "--allow-unknown-fields", "--config-yaml", "tracing: {a: 1}"}, 0, "configuration '--config-yaml' OK\n",
 			"warning: --allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.\n" + noAdmin + noStatsD + "warning: <config-yaml>:1:10: tracing: accepted, but has no effect\n"},
 		{"validate-refused-cluster", []string{"--mode", "validate", "--config-yaml", "static_resources:\n  clusters:\n  - {name: c, filters: [{name: f}]}"}, 1, "",
-			"<config-yaml>:3:6: upstream: cluster \"c\": filters: no network filter runs on upstream connections here\n"},
+			noAdmin + "warning: <config-yaml>:3:5: static_resources.clusters[0].load_assignment: cluster \"c\": type STATIC without endpoints\n" +
+				"<config-yaml>:3:6: upstream: cluster \"c\": filters: no network filter runs on upstream connections here\n"},
 		{"validate-control-plane", []string{"--mode", "validate", "--config-yaml", "node: {id: a, cluster: b}\nlayered_runtime: {layers: [{name: x, rtds_layer: {name: x, rtds_config: " +
-			"{api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}}]}"}, 1, "", "xds: runtime layer \"x\": there is no static cluster \"c\"\n"},
+			"{api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}}]}"}, 1, "", noAdmin + noStatsD + "xds: runtime layer \"x\": there is no static cluster \"c\"\n"},
 		{"validate-access-log", []string{"--mode", "validate", "--config-yaml", "admin: {address: {pipe: {path: /nowhere/s}}, access_log: [{name: f, typed_config: {'@type': x.FileAccessLog, path: /dev/null, format: '%NOPE%'}}]}"},
 			1, "", "…admin.access_log[0].typed_config: accesslog: format: operator \"NOPE\""},
 		{"validate-tokens", []string{"--mode", "validate", "--config-yaml", "admin: {address: {pipe: {path: /nowhere/s}}, auth: {tokens_file: /nowhere/tokens}}"}, 1, "", "…admin.auth.tokens_file: \"/nowhere/tokens\": no such file"},
