@@ -80,7 +80,7 @@ func Parse(data []byte, f Format) (*yaml.Node, []*Error) {
 	}
 	if f == Detect {
 		f = YAML
-		if t := bytes.TrimLeft(data, " \t\r\n"); len(t) > 0 && t[0] == '{' && json.Valid(data) {
+		if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) && json.Valid(data) {
 			f = JSON
 		}
 	}

@@ -15,9 +15,30 @@ func TestNodeBudget(t *testing.T) {
 }
 
 func TestTooManyJSONValues(t *testing.T) {
-	p := jsonParser{data: []byte("[1, 2]"), dec: json.NewDecoder(strings.NewReader("[1, 2]")), nodes: MaxNodes - 2}
-	if _, err := p.value(1); err == nil || !strings.Contains(err.Error(), "more than 5000000 values") {
-		t.Errorf("one value too many: %v", err)
+	for before, ok := range map[int]bool{MaxNodes - 3: true, MaxNodes - 2: false} {
+		p := jsonParser{data: []byte("[1, 2]"), dec: json.NewDecoder(strings.NewReader("[1, 2]")), nodes: before}
+		if _, err := p.value(1); ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "more than 5000000 values") {
+			t.Errorf("3 values behind %d: %v", before, err)
+		}
+	}
+}
+
+// TestYAMLMessages has texts whose errors say what to change, and where if the parser
+// knows.
+func TestYAMLMessages(t *testing.T) {
+	for text, want := range map[string]string{
+		"a:\n\tb: 1\n":             "f:2:1: a tab cannot indent YAML; use spaces",
+		"a: @x\n":                  "f:1:4: found character that cannot start any token while scanning for the next token",
+		"a:\n\tb: 1\nc: @x\n":      "f:2:1: a tab cannot indent YAML; use spaces",
+		"a: 1\n---\nb: 2\n":        "f: expected single document, found multiple",
+		"a:\n - 1\n - @\t\n\tb: 2": "f:3:4: found character that cannot start any token while scanning for the next token",
+	} {
+		root, errs := Parse([]byte(text), YAML)
+		if root != nil || len(errs) != 1 {
+			t.Errorf("%q: %v, %v", text, root, errs)
+		} else if got := errs[0].In("f").String() + ": " + strings.TrimPrefix(errs[0].Message, "not valid YAML: "); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }
 

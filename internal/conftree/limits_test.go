@@ -131,10 +131,10 @@ i !!map a mapping null=false
 // TestDetect uses texts that are valid in one format, or differ between them.
 func TestDetect(t *testing.T) {
 	for text, want := range map[string]string{
-		" \t\r\n{\"a\": \"\\/\"}": "{a:/}", // no escape in YAML
-		"{a: 1}":                  "{a:1}", // no JSON
-		"":                        "",
-		"{\"a\": 1,}":             "{a:1}", // no JSON
+		" \t\r\n{\"a\": \"\\ud83d\\ude00\"}": "{a:😀}", // no escape in YAML
+		"{a: 1}":                             "{a:1}", // no JSON
+		"":                                   "",
+		"{\"a\": 1,}":                        "{a:1}", // no JSON
 	} {
 		root, errs := Parse([]byte(text), Detect)
 		if want == "" {
@@ -146,6 +146,21 @@ func TestDetect(t *testing.T) {
 		if len(errs) > 0 || flat(root) != want {
 			t.Errorf("%q: %v, %v, want %s", text, root, errs, want)
 		}
+	}
+}
+
+// TestDetectNeedsBraces has a JSON escape in a list, which is YAML.
+func TestDetectNeedsBraces(t *testing.T) {
+	if _, errs := Parse([]byte("[\"\\ud83d\\ude00\"]"), Detect); len(errs) != 1 || !strings.Contains(errs[0].Message, "not valid YAML") {
+		t.Errorf("%v", errs)
+	}
+}
+
+// TestNothingBelowTheDepthLimit has a wrong tag that is too deep to be looked at.
+func TestNothingBelowTheDepthLimit(t *testing.T) {
+	_, errs := Parse([]byte(strings.Repeat("[", MaxDepth+1)+"!x a"+strings.Repeat("]", MaxDepth+1)), YAML)
+	if len(errs) != 1 || errs[0].Message != "nested deeper than 100 levels" {
+		t.Errorf("%v", errs)
 	}
 }
 
