@@ -30,6 +30,7 @@ type exporterFlags struct {
 	relayBytes                        uint
 	readBuffer                        int
 	checkConfig                       bool
+	hosts                             []string
 }
 
 // The limits of --statsd.relay.packet-length, of which the upper one is the payload of
@@ -53,6 +54,7 @@ func exporterFlagSet(r *exporterFlags) *pflag.FlagSet {
 	fs.StringVar(&r.web, "web.listen-address", ":9102", "`host:port` of metrics and the administration interface")
 	fs.StringVar(&r.TelemetryPath, "web.telemetry-path", "/metrics", "`path` of metrics")
 	fs.BoolVar(&r.Lifecycle, "web.enable-lifecycle", false, "accept POST /-/reload, POST /-/quit and the other mutations of the administration interface")
+	fs.StringSliceVar(&r.hosts, "web.allowed-hosts", nil, "further host `names` of the server, such as statsd.example.com or *.example.com; not a flag of statsd_exporter")
 	fs.StringVar(&r.udp, "statsd.listen-udp", ":9125", "`host:port` that receives lines over UDP; empty for none")
 	fs.StringVar(&r.tcp, "statsd.listen-tcp", ":9125", "`host:port` that receives lines over TCP; empty for none")
 	fs.StringVar(&r.unixgram, "statsd.listen-unixgram", "", "`path` of a unix datagram socket that receives lines; empty for none")
@@ -258,8 +260,12 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 		statsd["relay"] = []object{{"invalid": true, "targets": []object{target}}} // lines that it rejects too, as there
 		statsd["relay_loop_check"] = "0s"                                          // only received lines, as there
 	}
+	admin := object{"address": object{"socket_address": object{"address": host, "port_value": port}}, "mode": mode}
+	if len(r.hosts) > 0 {
+		admin["allowed_hosts"] = r.hosts
+	}
 	text, err := json.MarshalIndent(object{
-		"admin":  object{"address": object{"socket_address": object{"address": host, "port_value": port}}, "mode": mode},
+		"admin":  admin,
 		"statsd": statsd,
 		// Timers are shown from the next flush on.
 		"stats_flush_interval": "1s",

@@ -24,7 +24,7 @@ func TestExporterFlags(t *testing.T) {
 		"listen": "--web.listen-address=127.0.0.1:1 --web.telemetry-path /m --web.enable-lifecycle --statsd.listen-udp 127.0.0.1:2 --statsd.listen-tcp [::1]:3 " +
 			"--statsd.listen-unixgram /run/s --statsd.unixsocket-mode 700 --statsd.read-buffer 65536 --statsd.mapping-config /etc/m.yml",
 		"relay":     "--statsd.relay.address relay.example:8125 --statsd.relay.packet-length 512",
-		"one":       "--statsd.listen-udp= --statsd.listen-unixgram=@s --no-web.enable-lifecycle --log.level=debug --log.format=json --no-check-config",
+		"one":       "--statsd.listen-udp= --statsd.listen-unixgram=@s --no-web.enable-lifecycle --web.allowed-hosts=statsd.example.com,*.test --log.level=debug --log.format=json --no-check-config",
 		"dialects":  "--no-statsd.parse-dogstatsd-tags --statsd.parse-influxdb-tags=false --no-statsd.parse-librato-tags --statsd.parse-signalfx-tags",
 		"no-effect": "--statsd.cache-size 1 --statsd.cache-type random --statsd.event-queue-size=2 --statsd.event-flush-threshold 3 --statsd.event-flush-interval 4s --statsd.udp-packet-queue-size 5 --statsd.relay.packet-length 512 --debug.dump-fsm /f",
 	} {
