@@ -46,7 +46,12 @@ func TestVersion(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := write(t, "good.yaml", "statsd: {listeners: [{address: 'udp://127.0.0.1:8125'}]}\n")
+	const input = "statsd: {listeners: [{address: 'udp://127.0.0.1:8125'}]}\n"
+	portless := write(t, "portless.yaml", input)
+	if out, errs, status := run(t, "--mode", "validate", "-c", portless); status != 0 || out == "" || !strings.Contains(errs, "no administration interface") {
+		t.Errorf("a file without an administration port: status %d, %q, %q", status, out, errs)
+	}
+	good := write(t, "good.yaml", input+"admin: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}\n")
 	if out, errs, status := run(t, "--mode", "validate", "-c", good); status != 0 || out != "configuration '"+good+"' OK\n" || errs != "" {
 		t.Errorf("a good file: status %d, %q, %q", status, out, errs)
 	}
