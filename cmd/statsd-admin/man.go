@@ -68,7 +68,7 @@ func manFlags(b *strings.Builder, fs *pflag.FlagSet) {
 			b.WriteString(`.BI "` + names + ` " "` + roff(placeholder) + "\"\n")
 		}
 		switch f.DefValue {
-		case "", "false":
+		case "", "false", "[]":
 		default:
 			usage += " (default " + f.DefValue + ")"
 		}
