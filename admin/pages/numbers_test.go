@@ -23,6 +23,18 @@ func TestNumbers(t *testing.T) {
 		{rate(9999.94), "9,999.9"}, {rate(0), "0"}, {rate(12345.6), "12,346"},
 		{span(50 * time.Hour), "2 d 2 h"}, {span(61 * time.Second), "1 min 1 s"}, {span(-time.Second), "\u22121 s"},
 		{plural(1, "host"), "1 host"}, {plural(1200, "host"), "1,200 hosts"},
+		{figures(0), "0"}, {figures(999.5), "1,000"}, {figures(100), "100"}, {figures(99.94), "99.9"}, {figures(10), "10"}, {figures(9.996), "10"}, {figures(1), "1"}, {figures(0.1), "0.1"}, {figures(1e-6), "0.000001"},
+		{figures(9e-7), "9e-07"}, {figures(999999999999999), "999,999,999,999,999"}, {figures(1e15), "1e+15"}, {figures(math.Inf(-1)), "-Inf"},
+		{sizeText(1023), "1,023" + thin + "B"}, {sizeText(1024), "1" + thin + "KiB"}, {sizeText(-2048), "\u22122" + thin + "KiB"}, {sizeText(1 << 60), "1" + thin + "EiB"}, {sizeText(1 << 71), "2,048" + thin + "EiB"},
+		{measuredText(0, store.Seconds), "0" + thin + "ms"}, {measuredText(0.001, store.Seconds), "1" + thin + "ms"}, {measuredText(0.00099, store.Seconds), "990" + thin + "µs"},
+		{measuredText(9.99, store.Seconds), "9,990" + thin + "ms"}, {measuredText(10, store.Seconds), "10" + thin + "s"}, {measuredText(2048, store.Bytes), "2" + thin + "KiB"},
+		{rate(10_000), "10,000"}, {rate(0.04), "0.0"}, {rate(1234.5), "1,234.5"},
+		{span(24 * time.Hour), "1 d 0 h"}, {span(24*time.Hour - time.Second), "23 h 59 min"}, {span(time.Hour), "1 h 0 min"}, {span(59 * time.Second), "59 s"}, {span(time.Minute), "1 min 0 s"}, {span(999 * time.Millisecond), "0 s"},
+		{plural(0, "host"), "0 hosts"}, {difference("5", "7"), "-2"}, {difference("18446744073709551615", "1"), "18446744073709551614"}, {difference("1.5", "1"), "0.5"},
+		{difference("x", "1"), ""}, {difference("1", ""), ""}, {signed(""), none}, {signed("0"), "0"}, {signed("-1000"), "\u22121,000"}, {signed("1000"), "+1,000"},
+		{isoTime(time.Time{}), ""}, {isoTime(time.UnixMilli(1_700_000_000_123)), "2023-11-14T22:13:20.123Z"}, {drawn(func(v *view) { v.when(time.Time{}) }), none},
+		{drawn(func(v *view) { v.dotted("a.b_c") }), "a.<wbr>b_<wbr>c"}, {drawn(func(v *view) { v.dotted("a.") }), "a."}, {drawn(func(v *view) { v.dotted(".a") }), ".<wbr>a"},
+		{url("x", "a", "azAZ09-_.~/ "), "x?a=azAZ09-_.~%2F%20"}, {url("x", "a", "é{"), "x?a=%C3%A9%7B"},
 		{quantileName(0.999), "P99.9"}, {quantileName(0.9995), "P99.95"},
 		{url("stats", "filter", "a&b c", "type", ""), "stats?filter=a%26b%20c"}, {url(""), "./"}, {url("stats", "filter", "", "type", "1", "sort", "", "dir", "2"), "stats?type=1&dir=2"},
 	} {
@@ -176,6 +188,25 @@ func TestListOfResources(t *testing.T) {
 		}
 		if !slices.Equal(got.names, want) || got.total != total {
 			t.Errorf("%q: %q, %d in all, want %q and %d", wanted, got.names, got.total, want, total)
+		}
+	}
+}
+
+func TestWholeNumbers(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "0": 0, "7": 7, "0099": 99, "100": 100, "101": 100, "99999999999999999999": 100, "-1": 0, "1x": 0, "1 ": 0} {
+		if got := atoi(text, 100); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestSharedBeginning(t *testing.T) {
+	for _, tt := range []struct {
+		above, name string
+		want        int
+	}{{"", "a.b", 0}, {"a.b.c", "a.b.d", 4}, {"a.b", "a.b", 2}, {"a.bc", "a.bd", 2}, {"ab", "ac", 0}, {"a.", "a.b", 2}, {"a.b", "a", 0}, {"a.x.c", "a.y.c", 2}} {
+		if got := shared(tt.above, tt.name); got != tt.want {
+			t.Errorf("%s under %s: %d, want %d", tt.name, tt.above, got, tt.want)
 		}
 	}
 }

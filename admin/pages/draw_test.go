@@ -1,0 +1,265 @@
+package pages
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
+
+// drawn returns what f appends to an empty page, for a request with a query.
+func drawn(f func(v *view), query ...admin.Pair) string {
+	v := &view{now: testNow, query: query, page: &row{path: "stats"}}
+	f(v)
+	return string(v.Bytes())
+}
+
+// boxes matches the class, place and width of each rectangle of a drawing.
+var boxes = regexp.MustCompile(`<rect class='([a-z ]+)'(?: x='([0-9.]+)')?(?: y='[0-9.]+')? width='([0-9.]+)%?'`)
+
+func TestCellsOfHosts(t *testing.T) {
+	for _, tt := range []struct {
+		healthy, degraded, unhealthy int
+		want                         string
+	}{
+		{0, 0, 0, ""},
+		{1, 1, 1, "[f ok 0 15] [f warn 17 15] [hollow bad 34.7 13.6]"}, // as wide as of eight
+		{0, 0, 25, "[f bad 0 136]"},
+		{20, 0, 5, "[f bad 0 27.2] [f ok 27.2 108.8]"},
+		{50, 25, 25, "[f bad 0 34] [f warn 34 34] [f ok 68 68]"},
+		{9998, 1, 1, "[f bad 0 2] [f warn 2 2] [f ok 4 132]"}, // few are seen beside many
+	} {
+		var got string
+		for _, m := range boxes.FindAllStringSubmatch(drawn(func(v *view) { v.cells(tt.healthy, tt.degraded, tt.unhealthy) }), -1) {
+			got += fmt.Sprintf("[%s %s %s] ", m[1], m[2], m[3])
+		}
+		if got != tt.want && got != tt.want+" " {
+			t.Errorf("%d, %d and %d hosts: %s, want %s", tt.healthy, tt.degraded, tt.unhealthy, got, tt.want)
+		}
+	}
+	for n, want := range map[int]int{24: 24, 25: 1} {
+		if got := len(boxes.FindAllString(drawn(func(v *view) { v.cells(n, 0, 0) }), -1)); got != want {
+			t.Errorf("%d hosts: %d cells, want %d", n, got, want)
+		}
+	}
+}
+
+func TestBars(t *testing.T) {
+	for share, want := range map[float64]string{-1: "", 0: "", 1e-9: "1", 0.01: "1", 0.5: "50", 1: "100", 7: "100"} {
+		got := ""
+		if list := boxes.FindAllStringSubmatch(drawn(func(v *view) { v.bar(share, "warn") }), -1); len(list) > 1 {
+			got = list[1][3]
+		}
+		if got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
+	}
+	for share, want := range map[float64]string{0: "", 0.74: "", 0.75: "warn", 0.94: "warn", 0.95: "bad", 2: "bad"} {
+		if got := nearLimit(share); got != want {
+			t.Errorf("%v is %q, want %q", share, got, want)
+		}
+	}
+}
+
+func TestSparkLines(t *testing.T) {
+	points := regexp.MustCompile(`points='([^']*) '`)
+	for name, tt := range map[string]struct {
+		spark spark
+		want  string
+	}{
+		"one-point":     {spark{points: []float64{7}}, ""},
+		"always-zero":   {spark{points: []float64{0, 0, 0}}, ""},
+		"counter":       {spark{points: []float64{0, 4, 8}, fromZero: true}, "92.7,18.5 94.4,10.0 96.0,1.5"},
+		"counter-flat":  {spark{points: []float64{8, 8, 8}, fromZero: true}, "92.7,1.5 96.0,1.5"},
+		"gauge":         {spark{points: []float64{100, 200}}, "94.4,18.5 96.0,1.5"},
+		"gauge-flat":    {spark{points: []float64{5, 5}}, "94.4,10.0 96.0,10.0"},
+		"gauge-noise":   {spark{points: []float64{100, 101}}, "94.4,10.8 96.0,9.2"},
+		"gauge-below":   {spark{points: []float64{-2, -1}}, "94.4,18.5 96.0,1.5"},
+		"straight-part": {spark{points: []float64{1, 1, 1, 2, 2}, fromZero: true}, "89.5,10.0 92.7,10.0 94.4,1.5 96.0,1.5"},
+	} {
+		got := ""
+		if m := points.FindStringSubmatch(drawn(func(v *view) { v.sparkLine(&tt.spark) })); m != nil {
+			got = m[1]
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestSparksAdd expects sums from the last steps backward.
+func TestSparksAdd(t *testing.T) {
+	s := spark{points: []float64{1, 2}, step: time.Second, latest: 2}
+	s.add(spark{points: []float64{10, 20, 30}, step: 5 * time.Second, latest: 30})
+	s.add(spark{points: []float64{100}, step: time.Second, latest: 100})
+	if want := []float64{10, 21, 132}; !slices.Equal(s.points, want) || s.step != 5*time.Second || s.latest != 132 || !s.fromZero {
+		t.Errorf("%+v, want %v", s, want)
+	}
+}
+
+func TestTicksOfTime(t *testing.T) {
+	for length, want := range map[time.Duration]time.Duration{
+		time.Second: time.Second, 6 * time.Second: time.Second, 7 * time.Second: 2 * time.Second, 5 * time.Minute: time.Minute,
+		time.Hour: 10 * time.Minute, 6 * time.Hour: time.Hour, 24 * time.Hour: 4 * time.Hour, 25 * time.Hour: 12 * time.Hour,
+	} {
+		if got := tickStep(length); got != want {
+			t.Errorf("%v: %v, want %v", length, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{time.Minute: "1 min", time.Hour: "1 h", 61 * time.Second: "1 min 1 s", 90 * time.Minute: "1 h 30 min", 10 * time.Second: "10 s"} {
+		if got := shortSpan(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestSamplesOfAPeriod(t *testing.T) {
+	at := func(s int) time.Time { return testNow.Add(time.Duration(s) * time.Second) }
+	var l line
+	for i := range 4 {
+		l.samples = append(l.samples, sample{start: at(10 * i), end: at(10*i + 10), value: float64(i)})
+	}
+	for _, tt := range []struct{ from, to, first, last int }{
+		{0, 40, 0, 3}, {10, 30, 1, 2}, {9, 31, 0, 3}, {11, 12, 1, 1}, {-50, 1, 0, 0}, {39, 90, 3, 3}, {40, 90, 0, -1}, {-5, 0, 0, -1},
+	} {
+		got := l.within(period{at(tt.from), at(tt.to)})
+		if want := l.samples[tt.first : tt.last+1]; !slices.Equal(got, want) {
+			t.Errorf("from %d to %d: %v, want %v", tt.from, tt.to, got, want)
+		}
+	}
+}
+
+// TestPeriods: the default is five minutes, not before the line begins; a period has a
+// second at least.
+func TestPeriods(t *testing.T) {
+	ago := func(d time.Duration) line { return line{samples: []sample{{start: testNow.Add(-d)}}} }
+	ms := func(d time.Duration) string { return fmt.Sprint(testNow.Add(d).UnixMilli()) }
+	for _, tt := range []struct {
+		line     line
+		query    []admin.Pair
+		from, to time.Duration
+	}{
+		{line{}, nil, -5 * time.Minute, 0},
+		{ago(time.Hour), nil, -5 * time.Minute, 0},
+		{ago(time.Minute), nil, -time.Minute, 0},
+		{ago(0), nil, -5 * time.Minute, 0},
+		{ago(2 * time.Hour), []admin.Pair{{Name: "over", Value: "1h"}}, -time.Hour, 0},
+		{ago(time.Hour), []admin.Pair{{Name: "from", Value: ms(-40 * time.Second)}, {Name: "to", Value: ms(-30 * time.Second)}}, -40 * time.Second, -30 * time.Second},
+		{ago(time.Hour), []admin.Pair{{Name: "from", Value: "-5"}, {Name: "to", Value: "x"}}, -5 * time.Minute, 0},
+		{ago(time.Hour), []admin.Pair{{Name: "from", Value: ms(-time.Second)}}, -time.Second, 0},
+		{ago(time.Hour), []admin.Pair{{Name: "from", Value: ms(-999 * time.Millisecond)}}, -time.Second, 0},
+	} {
+		v := &view{now: testNow, query: tt.query}
+		got := v.period(&tt.line)
+		if from, to := got.from.Sub(testNow), got.to.Sub(testNow); from != tt.from || to != tt.to {
+			t.Errorf("%v: from %v to %v, want %v to %v", tt.query, from, to, tt.from, tt.to)
+		}
+	}
+}
+
+func TestAxis(t *testing.T) {
+	for name, tt := range map[string]struct {
+		axis       axis
+		at         map[float64]float64
+		ticks      []float64
+		in, middle float64
+	}{
+		"linear":  {axis{0, 10, false}, map[float64]float64{-1: 0, 0: 0, 2.5: 25, 10: 100, 11: 100}, []float64{0, 2, 4, 6, 8, 10}, 5, 50},
+		"log":     {axis{1, 100, true}, map[float64]float64{0: 0, 1: 0, 10: 50, 100: 100, 1e9: 100}, []float64{1, 2, 5, 10, 20, 50, 100}, 10, 50},
+		"thinned": {axis{1, 10_000, true}, nil, []float64{1, 10, 100, 1000, 10_000}, 100, 50},
+		"narrow":  {axis{30, 40, true}, nil, []float64{30, 32, 34, 36, 38, 40}, 30, 0}, // too few for powers of ten
+	} {
+		for x, want := range tt.at {
+			if got := tt.axis.at(x); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: %v is at %v, want %v", name, x, got, want)
+			}
+		}
+		got := tt.axis.ticks()
+		if !slices.EqualFunc(got, tt.ticks, func(a, b float64) bool { return math.Abs(a-b) < 1e-9*math.Max(1, b) }) {
+			t.Errorf("%s: ticks %v, want %v", name, got, tt.ticks)
+		}
+		if got := tt.axis.value(tt.middle / 100); math.Abs(got-tt.in) > 1e-9 {
+			t.Errorf("%s: at %v is %v, want %v", name, tt.middle, got, tt.in)
+		}
+	}
+}
+
+func TestColumnsOfThePast(t *testing.T) {
+	layout, err := histogram.NewLayout(histogram.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p past
+	for i := range 10 {
+		start := testNow.Add(time.Duration(i) * time.Second)
+		p.steps = append(p.steps, history.Point{Start: start, End: start.Add(time.Second)})
+	}
+	for _, tt := range []struct {
+		from, n int
+		want    []int // lengths in seconds
+	}{
+		{0, 10, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}, {0, 5, []int{2, 2, 2, 2, 2}}, {0, 3, []int{1, 3, 3, 3}}, {5, 1, []int{5}}, {9, 4, []int{1}}, {10, 4, nil},
+	} {
+		var got []int
+		at := testNow.Add(time.Duration(tt.from) * time.Second)
+		for _, c := range p.columns(layout, at, tt.n) {
+			if !c.Start.Equal(at) {
+				t.Errorf("from %d in %d: a column begins at %v, want %v", tt.from, tt.n, c.Start, at)
+			}
+			at = c.End
+			got = append(got, int(c.End.Sub(c.Start)/time.Second))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("from %d in %d: %v, want %v", tt.from, tt.n, got, tt.want)
+		}
+	}
+	for _, tt := range []struct{ from, to, length, end int }{{2, 4, 2, 4}, {-5, 1, 1, 1}, {9, 50, 1, 10}, {10, 50, 0, 0}, {-5, 0, 0, 0}} {
+		_, length, end := p.between(layout, testNow.Add(time.Duration(tt.from)*time.Second), testNow.Add(time.Duration(tt.to)*time.Second))
+		if length != time.Duration(tt.length)*time.Second || tt.end > 0 && !end.Equal(testNow.Add(time.Duration(tt.end)*time.Second)) || tt.end == 0 && !end.IsZero() {
+			t.Errorf("between %d and %d: %v until %v, want %d until %d", tt.from, tt.to, length, end, tt.length, tt.end)
+		}
+	}
+}
+
+func TestPagers(t *testing.T) {
+	const off = "<span class='btn off' aria-disabled='true'>"
+	link := func(rel, label, query string) string {
+		return "<a class='btn' rel='" + rel + "' href='stats" + query + "'>" + label + "</a>"
+	}
+	for _, tt := range []struct {
+		offset, shown, total, limit int
+		want                        string
+	}{
+		{0, 0, 0, 50, "0 of 0</span><span class='row end'>" + off + "Previous</span>" + off + "Next</span>"},
+		{0, 50, 50, 50, "1 to 50 of 50</span><span class='row end'>" + off + "Previous</span>" + off + "Next</span>"},
+		{0, 50, 51, 50, "1 to 50 of 51</span><span class='row end'>" + off + "Previous</span>" + link("next", "Next", "?offset=50")},
+		{20, 31, 51, 50, "21 to 51 of 51</span><span class='row end'>" + link("prev", "Previous", "") + off + "Next</span>"},
+		{2000, 1000, 4000, 1000, "2,001 to 3,000 of 4,000</span><span class='row end'>" + link("prev", "Previous", "?offset=1000") + link("next", "Next", "?offset=3000")},
+	} {
+		got := drawn(func(v *view) { v.pager(tt.offset, tt.shown, tt.total, tt.limit, "") })
+		if want := "<div class='pad row line pager'><span>" + tt.want + "</span></div>\n"; got != want {
+			t.Errorf("%+v: got\n%s\nwant\n%s", tt, got, want)
+		}
+	}
+}
+
+func TestOrders(t *testing.T) {
+	for _, tt := range []struct {
+		sort, dir string
+		want      order
+	}{
+		{"", "", order{"size", true}}, {"", "asc", order{"size", false}}, {"name", "", order{"name", false}}, {"name", "desc", order{"name", true}},
+		{"size", "asc", order{"size", false}}, {"size", "x", order{"size", true}}, {"other", "asc", order{"size", true}}, {"-size", "asc", order{"size", true}},
+	} {
+		v := &view{query: []admin.Pair{{Name: "sort", Value: tt.sort}, {Name: "dir", Value: tt.dir}}}
+		if got := v.sorted("-size", "name"); got != tt.want {
+			t.Errorf("%q %q: %+v, want %+v", tt.sort, tt.dir, got, tt.want)
+		}
+	}
+}
