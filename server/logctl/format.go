@@ -54,12 +54,12 @@ func flags() map[byte]func(dst []byte, e *event) []byte {
 		'%': func(dst []byte, _ *event) []byte { return append(dst, '%') },
 
 		'@': func(dst []byte, e *event) []byte {
-			return strconv.AppendInt(append(append(dst, e.frame.File...), ':'), int64(e.frame.Line), 10)
+			return strconv.AppendInt(append(append(dst, shortPath(e.frame.File)...), ':'), int64(e.frame.Line), 10)
 		},
 		's': func(dst []byte, e *event) []byte {
 			return append(dst, e.frame.File[strings.LastIndexByte(e.frame.File, '/')+1:]...)
 		},
-		'g': func(dst []byte, e *event) []byte { return append(dst, e.frame.File...) },
+		'g': func(dst []byte, e *event) []byte { return append(dst, shortPath(e.frame.File)...) },
 		'#': func(dst []byte, e *event) []byte { return strconv.AppendInt(dst, int64(e.frame.Line), 10) },
 		'!': func(dst []byte, e *event) []byte {
 			return append(dst, e.frame.Function[strings.LastIndexByte(e.frame.Function, '/')+1:]...)
@@ -74,6 +74,16 @@ func flags() map[byte]func(dst []byte, e *event) []byte {
 }
 
 const sourceFlags = "@sg#!"
+
+// shortPath returns the directory and the name of a source file. What comes before
+// them depends on the machine that built the program.
+func shortPath(file string) string {
+	name := strings.LastIndexByte(file, '/')
+	if name < 0 {
+		return file
+	}
+	return file[strings.LastIndexByte(file[:name], '/')+1:]
+}
 
 // compileFormat parses a pattern. Unknown flags are literal text.
 func compileFormat(pattern string) format {

@@ -200,7 +200,7 @@ func TestFormat(t *testing.T) {
 		{"%a %A %b %B", "Wed Wednesday Mar March"}, {"%c", "Wed Mar  4 15:06:07 2026"}, {"%C %Y", "26 2026"}, {"%D %x", "03/04/26 03/04/26"},
 		{"%m %d %H %I %M %S", "03 04 15 03 06 07"}, {"%e %f %F", "008 008009 008009010"}, {"%p %r", "PM 03:06:07 PM"},
 		{"%R %T %X", "15:06 15:06:07 15:06:07"}, {"%z", "+02:00"},
-		{"%s", "logctl_test.go"}, {"%g", frame.File}, {"%#", strconv.Itoa(frame.Line)}, {"%@", frame.File + ":" + strconv.Itoa(frame.Line)},
+		{"%s", "logctl_test.go"}, {"%g", "logctl/logctl_test.go"}, {"%#", strconv.Itoa(frame.Line)}, {"%@", "logctl/logctl_test.go:" + strconv.Itoa(frame.Line)},
 		{"%!", "logctl.TestFormat"},
 		{"[%Y-%m-%d %T.%e][%l][%n] [%s:%#] %v", "[2026-03-04 15:06:07.008][warning][main] [logctl_test.go:" + strconv.Itoa(frame.Line) + `] m "q"\x0a`},
 	}

@@ -36,8 +36,8 @@ type Config struct {
 	// Format is the pattern of a line; default DefaultFormat. Flags: %v message with
 	// attributes, %_ the same, %j the same for use in a JSON string, %n logger, %l
 	// level, %L its first letter in upper case, %t thread id, %P process id, %%
-	// percent; of the source: %@ file:line, %s base name, %g path, %# line, %!
-	// function; of the time: %a %A weekday, %b %B month, %c date and time, %C year in
+	// percent; of the source: %g directory and name, %s name, %# line, %@ as
+	// %g:%#, %! function; of the time: %a %A weekday, %b %B month, %c date and time, %C year in
 	// 2 digits, %Y in 4, %D %x MM/DD/YY, %m %d %H %I %M %S, %e milliseconds, %f
 	// microseconds, %F nanoseconds, %p AM or PM, %r 12-hour clock, %R HH:MM, %T %X
 	// HH:MM:SS, %z offset from UTC. Unknown flags are kept verbatim.
