@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -40,12 +41,13 @@ func (p *program) explainCommand() *command {
 	fs := explainFlags(&o, &r)
 	return &command{
 		name:      "explain",
-		arguments: "[file ...]",
+		arguments: "[file | line ...]",
 		most:      -1,
 		summary:   "say what lines of StatsD mean",
 		details: "Says of each line of StatsD in the files, or on standard input, what a server with\n" +
-			"this configuration would make of it, or why it would reject it and where. Each line\n" +
-			"is explained as if it were the first one. The exit status is 1 if any is rejected,\n" +
+			"this configuration would make of it, or why it would reject it and where. An\n" +
+			"argument that is no file, but contains a |, is a line itself. Each line is\n" +
+			"explained as if it were the first one. The exit status is 1 if any is rejected,\n" +
 			"and 2 for a wrong command line.\n",
 		flags: fs,
 		run:   func(context.Context) int { return p.explain(&o, &r, fs.Args()) },
@@ -84,6 +86,9 @@ func (p *program) explainFile(e *explainer, name string) error {
 		return e.read("stdin", p.stdin)
 	}
 	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(name, "|") {
+		return e.read("argument", strings.NewReader(name))
+	}
 	if err != nil {
 		return fmt.Errorf("error: %w", err)
 	}

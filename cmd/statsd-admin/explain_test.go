@@ -65,6 +65,7 @@ func TestExplainStatus(t *testing.T) {
 		{"files", "c:1|c", []string{good, "-", bad}, 1, []string{good + ":1: a:1|c\n", "stdin:1: c:1|c\n", `bad\n.txt:2: b` + "\n", fmt.Sprintf(summary, 2, 2, 1)}, nil},
 		{"file-named-like-a-flag", "", []string{"--", "-c"}, 1, nil, []string{"error: open -c: no such file or directory\n"}},
 		{"no-file", "", []string{"/nowhere"}, 1, nil, []string{"error: open /nowhere: no such file or directory\n"}},
+		{"line", "", []string{"a:1|c", "b|c"}, 1, []string{"argument:1: a:1|c\n", "argument:1: b|c\n", fmt.Sprintf(summary, 1, 0, 1)}, nil},
 		{"directory", "", []string{t.TempDir()}, 1, nil, []string{"is a directory\n"}},
 		{"config", "a,k=v:1|c|#x\nq:-1|g\n" + strings.Repeat("x", 21) + "\n", []string{"-c", plain}, 1, []string{
 			"name:            a,k=v\n", "stat:          p.a,k=v\n", "series:        p_a_k_v{}\n", "unknown fields:  1\n",
