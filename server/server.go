@@ -120,7 +120,9 @@ type Config struct {
 	// TraceMutexes makes /contention report mutex wait times. It enables the mutex
 	// profile of the Go runtime, which is global to the process.
 	TraceMutexes bool
-	// ProcessStats adds the metrics of package store/process to the store.
+	// ProcessStats adds the metrics of package store/process to the store. Expositions
+	// put the product in front of their names, unless naming.Rules.Bare of the store
+	// lists "process" and "go".
 	ProcessStats bool
 	// Version is the build version shown by /server_info.
 	Version string

@@ -26,7 +26,14 @@ import (
 //     have the sum of the histogram: quantiles are estimates. Of a histogram without
 //     buckets, the count becomes a counter NAME_count and the sum a gauge NAME_sum.
 //   - Summaries become a counter NAME_count, a gauge NAME_sum, and gauges NAME with the
-//     tag quantile.
+//     tag quantile, which expositions show as the label exported_quantile.
+//
+// The default registry has collectors for the process and for Go, which would give the
+// stats of package store/process a second time: unregister them, or leave out
+// server.Config.ProcessStats.
+//
+// Names begin with the scope and, in expositions, with the product, unless
+// naming.Rules.Namespaces of the store lists the scope: then metrics keep their names.
 //
 // A metric that disappears from the gatherer keeps its last value in the store.
 // An Importer is safe for concurrent use.
