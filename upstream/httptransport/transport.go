@@ -363,7 +363,7 @@ func (a *try) exchange() (*http.Response, error) {
 	headerBytes := int(min(o.MaxResponseHeadersKB, 8<<10)) << 10
 	c.limit, c.head = headerBytes+readBuffer, c.head[:0]
 	defer func() { c.limit = -1 }()
-	for range maxInterim {
+	for range maxInterim + 1 {
 		resp, err := http.ReadResponse(c.in, a.x.r)
 		if err != nil {
 			if c.lost != nil { // a part of a line is not malformed
@@ -384,7 +384,7 @@ func (a *try) exchange() (*http.Response, error) {
 			return nil, errHeaderBytes
 		case resp.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errSwitch
-		case resp.StatusCode < 100 || resp.StatusCode > 999:
+		case resp.StatusCode < 100:
 			return nil, errStatus
 		case resp.StatusCode >= 200:
 			if resp.Close {
@@ -504,10 +504,9 @@ func idempotent(method string) bool {
 
 // attachBody finishes the try at the end of the answer's body.
 func (a *try) attachBody() {
-	if a.resp.Body == http.NoBody || a.resp.ContentLength == 0 || a.x.r.Method == http.MethodHead {
+	if a.resp.Body == http.NoBody {
 		a.free = true
 		a.finish(nil)
-		a.resp.Body = http.NoBody
 		return
 	}
 	a.resp.Body = &answer{try: a, in: a.resp.Body}
