@@ -138,7 +138,7 @@ func TestResetsAreRetried(t *testing.T) {
 	for method, want := range map[string]int{"GET": 2, "PUT": 2, "POST": 0} {
 		r := newRig(t, "", scripted(t, ""))
 		r.Retries = 2
-		if status := r.send(request(t, method, "x")); status != 503 {
+		if status := r.send(request(t, method, "")); status != 503 {
 			t.Errorf("%s: status %d", method, status)
 		}
 		r.check(map[string]int{"upstream_rq_retry": want, "upstream_rq_retry_limit_exceeded": want / 2, "upstream_rq_rx_reset": want + 1, "upstream_rq_active": 0})
