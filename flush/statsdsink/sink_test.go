@@ -194,20 +194,23 @@ func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	}
 }
 
+// listenUDP opens a socket at address.
+func listenUDP(t *testing.T, address string) *net.UDPConn {
+	t.Helper()
+	a, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUDP("udp", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // TestUDPCountsPacketsLostInAnOutage closes the port and opens it again.
 func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
-	listen := func(address string) *net.UDPConn {
-		a, err := net.ResolveUDPAddr("udp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.ListenUDP("udp", a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	l := listen("127.0.0.1:0")
+	l := listenUDP(t, "127.0.0.1:0")
 	address := l.LocalAddr().String()
 	st := store.New(store.Options{})
 	_, flushNow, stop := flushing(t, st, statsdsink.Config{Address: address})
@@ -239,7 +242,7 @@ func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
 	count(l, 3)
 	_ = l.Close()
 	grow(10)
-	l = listen(address)
+	l = listenUDP(t, address)
 	grow(4)
 	count(l, 4)
 	stop()
@@ -252,18 +255,7 @@ func TestUDPCountsPacketsLostInAnOutage(t *testing.T) {
 // TestUDPCountsManyPacketsLostInAnOutage is the same with flushes of many packets, which
 // leave in few system calls. The end of an outage shows with the packet after it.
 func TestUDPCountsManyPacketsLostInAnOutage(t *testing.T) {
-	listen := func(address string) *net.UDPConn {
-		a, err := net.ResolveUDPAddr("udp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := net.ListenUDP("udp", a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	l := listen("127.0.0.1:0")
+	l := listenUDP(t, "127.0.0.1:0")
 	st := store.New(store.Options{})
 	_, flushNow, stop := flushing(t, st, statsdsink.Config{Address: l.LocalAddr().String(), PacketBytes: 1})
 	const series = 20
@@ -298,7 +290,7 @@ func TestUDPCountsManyPacketsLostInAnOutage(t *testing.T) {
 	for range 3 {
 		grow()
 	}
-	l = listen(l.LocalAddr().String())
+	l = listenUDP(t, l.LocalAddr().String())
 	grow()
 	count(l)
 	stop()
