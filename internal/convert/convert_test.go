@@ -138,6 +138,8 @@ func TestLiteral(t *testing.T) {
 		`0x1F`: "31", `1e3`: "1000", `.5`: "0.5", `-2`: "-2", `0`: "0", `1_000`: "1000", `0b101`: "5", `0o17`: "15", `5.`: "5",
 		`"a\x41\u00e9\u{1F600}\ud83d\ude00\n\'"`: "aAé😀😀\n'", `'a\
 b'`: "ab", "`a\nb`": "a\nb", `undefined`: "null", `true`: "true", `"\ud83d"`: "\uFFFD", `"\u{a}\u{10ffff}"`: "\n\U0010FFFF", `'\é'`: "é",
+		`"\n\t\r\b\f\v\\\""`: "\n\t\r\b\f\v\\\"", `+2`: "2", `1e+5`: "100000", `2E-1`: "0.2", `0xe1`: "225", `-0.5`: "-0.5", `/**/1/**/`: "1", `//` + "\n1": "1",
+		`"a//b"`: "a//b", `"$"`: "$", "`$`": "$", "`\n`": "\n", `"it's"`: "it's", `null`: "null", `false`: "false",
 	} {
 		for _, form := range []string{"{a:%s}", "module.exports = { 'a' : %s , } ;", "// x\n({a:%s})"} {
 			root, errs := parseLiteral(fmt.Appendf(nil, form, text))

@@ -155,7 +155,6 @@ func (r *literalReader) value(depth int) *yaml.Node {
 	if c := r.peek(); r.at < len(r.text) && !strings.ContainsRune(",}])", rune(c)) && (depth > 0 || c != ';') {
 		if depth == 0 {
 			r.fail(r.at, "want nothing behind the object")
-			return n
 		}
 		r.at = end
 		r.expression(start)

@@ -25,6 +25,52 @@ type fakeServer struct {
 	streams []*io.PipeWriter
 	paths   chan string // of requests, in their order
 	refuse  string      // a filter that is not accepted
+	open    []request
+}
+
+// request is an answered request.
+type request struct {
+	path   string
+	ended  <-chan struct{} // its context
+	closed chan struct{}   // the body
+}
+
+// body is the body of an answer.
+type body struct {
+	io.Reader
+	close func() error
+}
+
+func (b body) Close() error { return b.close() }
+
+// answer returns a body of r, whose closing is recorded.
+func (f *fakeServer) answer(ctx context.Context, path string, r io.Reader) io.ReadCloser {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	closed := make(chan struct{})
+	f.open = append(f.open, request{path, ctx.Done(), closed})
+	return body{r, sync.OnceValue(func() error { close(closed); return nil })}
+}
+
+// settled waits until all requests have ended and the bodies of their answers are
+// closed.
+func (f *fakeServer) settled() {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	late := time.After(time.Minute)
+	for _, r := range f.open {
+		for what, end := range map[string]<-chan struct{}{"runs": r.ended, "has an open body": r.closed} {
+			select {
+			case <-end:
+			case <-late:
+				f.t.Errorf("%s still %s", r.path, what)
+			}
+		}
+	}
+	if len(f.open) == 0 {
+		f.t.Error("no requests")
+	}
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -39,9 +85,9 @@ func (f *fakeServer) get(ctx context.Context, path string) (io.ReadCloser, error
 	}
 	switch u.Path {
 	case "/clusters":
-		return io.NopCloser(strings.NewReader(clustersAnswer)), nil
+		return f.answer(ctx, path, strings.NewReader(clustersAnswer)), nil
 	case "/stats/histogram":
-		return io.NopCloser(strings.NewReader(histogramAnswer)), nil
+		return f.answer(ctx, path, strings.NewReader(histogramAnswer)), nil
 	}
 	if f.refuse != "" && u.Query().Get("filter") == f.refuse {
 		return nil, &Refused{"400 Bad Request: bad filter"}
@@ -52,7 +98,7 @@ func (f *fakeServer) get(ctx context.Context, path string) (io.ReadCloser, error
 	f.mu.Unlock()
 	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
 	go func() { _, _ = io.WriteString(w, start) }() // the reader may be gone
-	return r, nil
+	return f.answer(ctx, path, r), nil
 }
 
 // last returns the stream that was opened last.
@@ -168,6 +214,7 @@ func TestRun(t *testing.T) {
 	if all := out.String(); !strings.HasPrefix(all, "\x1b[?1049h\x1b[?25l") || !strings.HasSuffix(all[n:], "\x1b[?25h\x1b[?1049l") {
 		t.Errorf("the terminal is left with %q", all[n:])
 	}
+	f.settled()
 }
 
 // TestLostStream: a stream that ends begins again after a delay, and a filter that the
@@ -197,6 +244,7 @@ func TestLostStream(t *testing.T) {
 	if err := ended(); err != nil {
 		t.Fatal(err)
 	}
+	f.settled()
 	close(delays)
 	var got []time.Duration
 	for d := range delays {
@@ -265,6 +313,7 @@ func TestPrint(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+	f.settled()
 	const want = "name\ttype\tvalue\tper_sec\tchange\tp50\tp90\tp99\n" +
 		"a.very.long.name.of.a.counter.that.does.not.fit.on.a.narrow.screen.at.all\tcounter\t18446744073709551615\t0\t0\t\t\t\n" +
 		"build.label\ttext\tr42 \\x1b[31m\\u009b2J\t\t\t\t\t\n" +

@@ -133,6 +133,26 @@ func TestShadowed(t *testing.T) {
 	}
 }
 
+// TestCharactersOfSegments has the ends of each range of characters, and their neighbors,
+// at the start of a glob, behind it, and in the middle of a segment.
+func TestCharactersOfSegments(t *testing.T) {
+	const letters, digits, signs = "azAZ_", "09", "-"
+	for _, tt := range []struct{ form, ok, bad string }{
+		{"%sb.c", letters, digits + signs + "`{@[/:.^ é"}, {"b.%sc", letters + digits, signs + "`{@[/:^ é"}, {"b%sc.d", letters + digits + signs + ".", "`{@[/:^ é"},
+	} {
+		for _, c := range tt.ok {
+			if err := CheckGlob(fmt.Sprintf(tt.form, string(c)), false); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, c := range tt.bad {
+			if match := fmt.Sprintf(tt.form, string(c)); CheckGlob(match, false) == nil {
+				t.Errorf("%q is accepted", match)
+			}
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	tests := map[string]Rule{
 		`mapping: rule 1: name: is empty; a rule needs a name, also if its action is drop`:                                                               {Match: "a"},
