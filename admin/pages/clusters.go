@@ -269,7 +269,7 @@ func (v *view) board(rows []clusterRow) {
 			}
 		})
 		g.end()
-		v.pager(offset, len(shown), len(rows), limit, "")
+		v.pager(offset, len(shown), len(rows), limit, narrower)
 	})
 }
 

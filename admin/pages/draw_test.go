@@ -238,12 +238,16 @@ func TestPagers(t *testing.T) {
 	}{
 		{0, 0, 0, 50, "0 of 0</span><span class='row end'>" + off + "Previous</span>" + off + "Next</span>"},
 		{0, 50, 50, 50, "1 to 50 of 50</span><span class='row end'>" + off + "Previous</span>" + off + "Next</span>"},
-		{0, 50, 51, 50, "1 to 50 of 51</span><span class='row end'>" + off + "Previous</span>" + link("next", "Next", "?offset=50")},
-		{20, 31, 51, 50, "21 to 51 of 51</span><span class='row end'>" + link("prev", "Previous", "") + off + "Next</span>"},
-		{2000, 1000, 4000, 1000, "2,001 to 3,000 of 4,000</span><span class='row end'>" + link("prev", "Previous", "?offset=1000") + link("next", "Next", "?offset=3000")},
+		{0, 50, 51, 50, "Showing 1 to 50 of 51: fewer</span><span class='row end'>" + off + "Previous</span>" + link("next", "Next", "?offset=50")},
+		{20, 31, 51, 50, "Showing 21 to 51 of 51: fewer</span><span class='row end'>" + link("prev", "Previous", "") + off + "Next</span>"},
+		{2000, 1000, 4000, 1000, "Showing 2,001 to 3,000 of 4,000: fewer</span><span class='row end'>" + link("prev", "Previous", "?offset=1000") + link("next", "Next", "?offset=3000")},
 	} {
-		got := drawn(func(v *view) { v.pager(tt.offset, tt.shown, tt.total, tt.limit, "") })
-		if want := "<div class='pad row line pager'><span>" + tt.want + "</span></div>\n"; got != want {
+		got := drawn(func(v *view) { v.pager(tt.offset, tt.shown, tt.total, tt.limit, ": fewer") })
+		id := ""
+		if tt.shown < tt.total {
+			id = " id='truncated'"
+		}
+		if want := "<div class='pad row line pager'><span" + id + ">" + tt.want + "</span></div>\n"; got != want {
 			t.Errorf("%+v: got\n%s\nwant\n%s", tt, got, want)
 		}
 	}

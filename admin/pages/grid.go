@@ -205,15 +205,22 @@ func (g *grid) end() {
 	g.v.Put(h("</tbody></table></div>\n"))
 }
 
-// pager appends links to the pages of a list.
-func (v *view) pager(offset, shown, total, limit int, more string) {
-	v.Put(h("<div class='pad row line pager'><span>"))
-	if total == 0 {
-		v.Put("0 of 0")
-	} else {
-		v.Put(count(offset+1), " to ", count(offset+shown), " of ", count(total))
+// narrower is the advice below lists with a filter that do not fit on a page.
+const narrower = ": a narrower filter finds fewer"
+
+// pager appends links to the pages of a list, and if the page has not all of it, says
+// how much that is.
+func (v *view) pager(offset, shown, total, limit int, advice string) {
+	v.Put(h("<div class='pad row line pager'><span"))
+	switch {
+	case total == 0:
+		v.Put(h(">"), "0 of 0")
+	case shown == total:
+		v.Put(h(">"), count(1), " to ", count(shown), " of ", count(total))
+	default:
+		v.Put(h(" id='truncated'>"), "Showing ", count(offset+1), " to ", count(offset+shown), " of ", count(total), advice)
 	}
-	v.Put(more, h("</span><span class='row end'>"))
+	v.Put(h("</span><span class='row end'>"))
 	step := func(label, rel string, to int, active bool) {
 		if !active {
 			v.Put(h("<span class='btn off' aria-disabled='true'>"), label, h("</span>"))

@@ -115,7 +115,7 @@ func (v *view) pickList(page *selected, chosen string) {
 	}
 	v.Put(h("</ul>\n"))
 	if page.total > picked || page.offset > 0 {
-		v.pager(page.offset, len(page.rows), page.total, picked, "")
+		v.pager(page.offset, len(page.rows), page.total, picked, narrower)
 	}
 }
 
@@ -237,7 +237,7 @@ func (v *view) tablePanel(id, title string, body func()) {
 // overTime appends the strip of distributions and its table, and ends the panel.
 func (v *view) overTime(l *histogram.Layout, p *past, log bool) {
 	if !p.kept {
-		v.empty("There is no history; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
+		v.missing("There is no history; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
 		v.Put(h("</section>\n"))
 		return
 	}

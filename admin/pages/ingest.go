@@ -12,7 +12,7 @@ import (
 func showIngest(v *view) error {
 	if v.src.Ingest == nil {
 		v.panel("none", "StatsD", nil, func() {
-			v.empty("This server receives no StatsD lines. The section ", h("<code>statsd</code>"), " of the configuration adds listeners.")
+			v.missing("This server receives no StatsD lines. The section ", h("<code>statsd</code>"), " of the configuration adds listeners.")
 		})
 		return nil
 	}

@@ -97,7 +97,7 @@ func (l *line) within(p period) []sample {
 func (v *view) overtime(l, other *line) {
 	if v.src.History == nil {
 		v.panel("over-time", "Over time", nil, func() {
-			v.empty("There is no history; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
+			v.missing("There is no history; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
 		})
 		return
 	}

@@ -178,7 +178,7 @@ func (v *view) compareForm(p *past) {
 		return
 	}
 	if !p.kept {
-		v.empty("There is no history to compare with; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
+		v.missing("There is no history to compare with; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
 		return
 	}
 	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))

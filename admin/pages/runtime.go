@@ -149,5 +149,5 @@ func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted, key
 		}
 	}
 	g.end()
-	v.pager(min(offset, total), rows, total, limit, "")
+	v.pager(min(offset, total), rows, total, limit, narrower)
 }

@@ -88,7 +88,7 @@ func (v *view) contention() {
 				return
 			}
 		}
-		v.empty("Not traced; ", h("<code>--enable-mutex-tracing</code>"), " turns it on.")
+		v.missing("Not traced; ", h("<code>--enable-mutex-tracing</code>"), " turns it on.")
 	})
 }
 

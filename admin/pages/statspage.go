@@ -131,7 +131,7 @@ func showStats(v *view) error {
 	if err == nil {
 		v.summary = plural(page.total, "stat")
 	}
-	v.statsForm(&q, err, func() {
+	v.statsForm(&q, err, took, func() {
 		v.Put(h("<p class='small'>"))
 		v.word("ok", "Valid.")
 		number, unit := seconds(took.Seconds())
@@ -159,7 +159,7 @@ func showStats(v *view) error {
 			return
 		}
 		v.statTable(&q, &page, pins, by)
-		v.pager(page.offset, len(page.rows), page.total, o.rows, "")
+		v.pager(page.offset, len(page.rows), page.total, o.rows, narrower)
 	})
 	return nil
 }
@@ -239,7 +239,7 @@ func streamIDs(refs []uint64) (pairs []string) {
 }
 
 // statsForm appends the controls of the stats page and the verdict on the filter.
-func (v *view) statsForm(q *statsView, err error, valid func()) {
+func (v *view) statsForm(q *statsView, err error, took time.Duration, valid func()) {
 	v.Put(h("<form id='controls' class='panel pad' method='get' action='stats' data-live='results validity' data-soft><div class='row'><label class='grow'>" +
 		"<span class='vh'>Filter, a regular expression that matches part of the name</span>" +
 		"<input type='search' name='filter' class='find' placeholder='Filter (regular expression)' spellcheck='false' autocomplete='off' aria-describedby='validity'"))
@@ -256,7 +256,7 @@ func (v *view) statsForm(q *statsView, err error, valid func()) {
 	}
 	v.Put(h("</fieldset><button type='submit' class='primary'>Filter</button></div>\n<div id='validity'>"))
 	if err != nil {
-		v.filterProblem(q.pattern, err)
+		v.filterProblem(q.pattern, err, took)
 	} else if q.pattern != "" {
 		valid()
 	}
@@ -297,14 +297,16 @@ func (v *view) radio(name, value, label string, chosen bool) {
 	v.Put(h(">"), label, h("</label>"))
 }
 
-// filterProblem describes the error in a filter, and its position.
-func (v *view) filterProblem(pattern string, err error) {
+// filterProblem describes the error in a filter, and its position, or after which time it
+// was stopped.
+func (v *view) filterProblem(pattern string, err error, took time.Duration) {
 	v.Put(h("<div id='filter-error' role='alert'>"))
 	defer v.Put(h("</div>"))
 	var e *render.SyntaxError
 	switch {
 	case errors.Is(err, render.ErrTooExpensive):
-		v.word("bad", "Too expensive: the filter takes too long. Anchor it with ^ or use fewer alternatives.")
+		number, unit := seconds(took.Seconds())
+		v.word("bad", "Too expensive: the filter was stopped after "+number+thin+unit+". Anchor it with ^ or use fewer alternatives.")
 	case errors.As(err, &e):
 		at := e.At()
 		text := strings.TrimSpace(problemText(err))

@@ -198,6 +198,13 @@ func (v *view) empty(parts ...any) {
 	v.Put(h("</p>\n"))
 }
 
+// missing says in one sentence which setting turns on what would be here.
+func (v *view) missing(parts ...any) {
+	v.Put(h("<p class='empty' id='missing'>"))
+	v.Put(parts...)
+	v.Put(h("</p>\n"))
+}
+
 // panel appends a titled part of the page. actions, if not nil, appends to the right
 // end of its head.
 func (v *view) panel(id, title string, actions, body func()) {

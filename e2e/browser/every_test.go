@@ -202,7 +202,7 @@ var controls = []string{"button", "link", "textbox", "searchbox", "combobox", "l
 
 // tree returns the errors in the accessibility tree of the page: controls without a
 // name, headings out of order, and for pages with a shell, landmarks that are missing
-// or occur twice.
+// or occur twice. While a modal dialog is open, it is all that can be reached.
 func (p *tab) tree(shell bool) (found []string) {
 	p.t.Helper()
 	tree, err := chromedp.Call(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
@@ -214,7 +214,11 @@ func (p *tab) tree(shell bool) (found []string) {
 		return s
 	}
 	roles := map[string]int{}
+	modal := eval[bool](p, "document.querySelector('dialog:modal') !== null")
 	last := 0
+	if modal {
+		last = 1 // the page's own
+	}
 	for _, n := range tree.Nodes {
 		if n.Ignored {
 			continue
@@ -238,7 +242,9 @@ func (p *tab) tree(shell bool) (found []string) {
 		}
 	}
 	want := map[string]int{"main": 1}
-	if shell {
+	if modal {
+		want = map[string]int{"dialog": 1, "main": 0, "navigation": 0}
+	} else if shell {
 		want = map[string]int{"main": 1, "banner": 1, "navigation": 1, "contentinfo": 1}
 	}
 	for role, n := range want {
@@ -247,6 +253,14 @@ func (p *tab) tree(shell bool) (found []string) {
 		}
 	}
 	return found
+}
+
+// named expects the accessibility tree of a state of a page to be without errors.
+func (p *tab) named(state string) {
+	p.t.Helper()
+	for _, flaw := range p.tree(true) {
+		p.t.Errorf("%s, accessibility tree: %s", state, flaw)
+	}
 }
 
 // assets expects all requested assets to carry the hash of their content in the path,

@@ -81,6 +81,9 @@ func TestPagesOfLittle(t *testing.T) {
 		if text := p.text(); !strings.Contains(text, want) {
 			t.Errorf("%s lacks %q: %.600s", path, want, text)
 		}
+		if path != "/" {
+			p.named("of little, " + path)
+		}
 	}
 	p.ready(d.URL + "/ui/stats?filter=little")
 	if got := eval[bool](p, "document.querySelector('#pause').hidden && !document.querySelector('[data-stream-filter]')"); !got {

@@ -126,6 +126,7 @@ func TestFilterWhileTyping(t *testing.T) {
 		if got := eval[string](p, names+" + document.activeElement.getAttribute('aria-invalid') + document.querySelector('#filter-error').role"); got != "server.livetruealert" {
 			t.Errorf("with a wrong filter the page has %q", got)
 		}
+		p.named("a wrong filter")
 		p.key(strings.Repeat(kb.Backspace, utf8.RuneCountInString(wrong.typed)))
 		p.until("!document.querySelector('#filter-error') && !document.querySelector('[aria-busy], [aria-invalid]') && " + names + " === 'server.live'")
 	}
@@ -137,6 +138,7 @@ func TestFilterWhileTyping(t *testing.T) {
 	p.until("location.pathname === '/ui/clusters' && document.documentElement.dataset.ready")
 	p.key("?")
 	p.until("document.querySelector('dialog#help')?.open")
+	p.named("help")
 	p.key(kb.Escape)
 	p.until("!document.querySelector('dialog')")
 }
@@ -163,6 +165,7 @@ func TestFilterEngines(t *testing.T) {
 	if got := eval[string](p, names); got != "look.ahead" {
 		t.Errorf("with a filter that takes too long the rows are %s", got)
 	}
+	p.named("too expensive")
 	set("^a+!$")
 	p.until("!document.querySelector('#filter-error') && " + names + ".startsWith('aaa')")
 	p.press(`label:has(> input[name="re"][value=""])`)
@@ -251,6 +254,7 @@ func TestDrainNamesItsEffect(t *testing.T) {
 			for (const name of ['graceful', 'inboundonly']) document.querySelector('form[action$="drain_listeners"]').elements[name].checked = true`))
 		p.press(`form[action$="drain_listeners"] button`)
 		p.until("document.activeElement.id === 'confirm-word'")
+		p.named("the dialog of " + page)
 		text := eval[string](p, "document.querySelector('dialog').innerText")
 		for _, w := range words {
 			if !strings.Contains(text, w) {

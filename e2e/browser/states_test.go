@@ -136,7 +136,10 @@ func TestStates(t *testing.T) {
 	const value = `document.querySelector('[data-stat="hits"]').textContent`
 	p.until(value + " === '1,234'")
 	var out bytes.Buffer
-	note := func(what string) { fmt.Fprintf(&out, "%s\n%s\n\n", what, eval[string](p, shown)) }
+	note := func(what string) {
+		fmt.Fprintf(&out, "%s\n%s\n\n", what, eval[string](p, shown))
+		p.named(what)
+	}
 	p.until("document.querySelector('#watch').hidden")
 	note("live")
 	for _, x := range []struct{ fault, problem string }{
@@ -194,6 +197,7 @@ func TestStates(t *testing.T) {
 	if got := eval[[]string](p, "[...document.querySelectorAll('#listeners .word')].map((e) => e.innerText.trim())"); strings.Join(got, " ") != "drained drained" {
 		t.Errorf("after the drain the listeners are %q", got)
 	}
+	p.named("drained")
 	p.do(chromedp.Navigate("about:blank"))
 	golden.Check(t, "states", out.Bytes())
 	for _, c := range p.complaints() {
@@ -201,4 +205,67 @@ func TestStates(t *testing.T) {
 			t.Errorf("the page complained of %s", c)
 		}
 	}
+}
+
+// markup is the markup of an element with every number as N.
+func (p *tab) markup(selector string) string {
+	p.t.Helper()
+	return eval[string](p, "document.querySelector("+quoted(selector)+").outerHTML.replace(/[\\d,.]*\\d/g, 'N')")
+}
+
+// TestStatesOfRows compares what a page says about its rows with a golden file: more match
+// than it shows, the filter was stopped, rows are awaited where there are some and none, a
+// feature is off.
+func TestStatesOfRows(t *testing.T) {
+	t.Parallel()
+	d := daemon.Start(t, daemon.Config{YAML: `
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+stats_flush_interval: 0.2s
+stats_config: {history_bytes: 0}
+statsd:
+  listeners: [{name: tcp, address: "tcp://127.0.0.1:0"}]
+`})
+	send(t, d, func(lines *strings.Builder) {
+		for i := range 150 {
+			fmt.Fprintf(lines, "rows.%s.%03d:1|c\n", strings.Repeat("a", 60), i)
+		}
+		lines.WriteString("rows.ms:3|ms\nrows.last:1|c\n")
+	})
+	d.Wait("the stats", func(s daemon.Stats) bool { return s["rows.last"] == "1" && strings.Contains(s["rows.ms"], "P0") })
+	f := newFaults(t, d)
+	p := open(t)
+	var out bytes.Buffer
+	note := func(what, selector string) {
+		t.Helper()
+		p.until("document.querySelector(" + quoted(selector) + ")")
+		fmt.Fprintf(&out, "%s\n%s\n\n", what, p.markup(selector))
+		p.named(what)
+	}
+	filter := func(pattern string) {
+		p.do(chromedp.Evaluate[chromedp.Void](`{ const f = document.querySelector('input[name="filter"]'); f.value = ` + quoted(pattern) + `; f.dispatchEvent(new Event('input', {bubbles: true})); }`))
+	}
+	p.ready(f.URL + "/ui/stats?re=ecma&type=counter&filter=^rows")
+	note("truncated", "#truncated")
+	filter("^rows[.](a+)+$")
+	note("filter stopped", "#filter-error")
+	if n := eval[int](p, "document.querySelectorAll('#stats tbody tr').length"); n != 100 {
+		t.Errorf("when the filter was stopped the page keeps %d rows, want 100", n)
+	}
+	filter("^absent$")
+	p.until("document.querySelector('#results .empty')")
+	f.set("hang")
+	filter("^rows")
+	note("rows are awaited", "#results .skeleton")
+	if !eval[bool](p, "document.querySelector('#results[aria-busy=true]') !== null") {
+		t.Error("the part that waits for rows does not say so")
+	}
+	f.set("")
+	for _, path := range []string{"/ui/stat?name=rows.last", "/ui/histograms?name=rows.ms&view=time", "/ui/histograms?name=rows.ms&compare=1", "/ui/server"} {
+		p.ready(f.URL + path)
+		note(path, "#missing")
+	}
+	p.ready(f.URL + "/ui/circuits")
+	note("/ui/circuits", "#no-stream")
+	p.do(chromedp.Navigate("about:blank"))
+	golden.Check(t, "rows", out.Bytes())
 }
