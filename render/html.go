@@ -17,7 +17,7 @@ func HTMLLines(w io.Writer, st *store.Store, o Options) error {
 	for _, g := range []struct {
 		name  string
 		types []Type
-		write func(*store.View, *Options) (int, error)
+		write func(*store.View, *Options) (bool, error)
 	}{
 		{"TextReadouts", []Type{TextReadouts}, t.texts},
 		{"Counters and Gauges", []Type{Counters, Gauges}, t.scalars},
@@ -26,11 +26,11 @@ func HTMLLines(w io.Writer, st *store.Store, o Options) error {
 		if o.Type != All && !slices.Contains(g.types, o.Type) {
 			continue
 		}
-		n, err := g.write(v, &o)
+		some, err := g.write(v, &o)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
+		if !some {
 			t.out.buf = append(t.out.buf, "<i>No "...)
 			t.out.buf = append(t.out.buf, g.name...)
 			t.out.buf = append(t.out.buf, " found</i>\n"...)

@@ -34,24 +34,24 @@ type textLines struct {
 func (t *textLines) all(st *store.Store, o *Options) error {
 	v := st.View()
 	defer v.Close()
-	if _, err := t.texts(v, o); err != nil {
-		return err
+	for _, write := range []func(*store.View, *Options) (bool, error){t.texts, t.scalars, t.histograms} {
+		if _, err := write(v, o); err != nil {
+			return err
+		}
 	}
-	if _, err := t.scalars(v, o); err != nil {
-		return err
-	}
-	_, err := t.histograms(v, o)
-	return err
+	return nil
 }
 
-func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
+// texts writes the text readouts and reports whether there are some, as scalars and
+// histograms do.
+func (t *textLines) texts(v *store.View, o *Options) (some bool, err error) {
 	if !o.wants(TextReadouts) {
-		return 0, nil
+		return false, nil
 	}
 	sel, out := o.selection(), t.out
 	c := sel.byName(v, store.Texts)
 	for c.Next() { // none is hidden, see wants
-		n++
+		some = true
 		t.name(&c)
 		out.buf = append(out.buf, `: "`...)
 		at := len(out.buf)
@@ -61,15 +61,15 @@ func (t *textLines) texts(v *store.View, o *Options) (n int, err error) {
 		}
 		out.buf = append(out.buf, '"', '\n')
 		if err := out.spill(); err != nil {
-			return n, err
+			return some, err
 		}
 	}
-	return n, c.Err()
+	return some, c.Err()
 }
 
-func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
+func (t *textLines) scalars(v *store.View, o *Options) (some bool, err error) {
 	if !o.wants(Counters) && !o.wants(Gauges) {
-		return 0, nil
+		return false, nil
 	}
 	sel, out := o.selection(), t.out
 	c := sel.byName(v, store.Scalars)
@@ -77,24 +77,22 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 		if !sel.showsScalar(&c) {
 			continue
 		}
-		n++
+		some = true
 		t.name(&c)
 		out.buf = append(out.buf, ':', ' ')
 		out.buf = o.appendValue(out.buf, &c)
 		out.buf = append(out.buf, '\n')
-		if len(out.buf) >= bufferSize {
-			if err := out.flush(); err != nil {
-				return n, err
-			}
+		if err := out.spill(); err != nil {
+			return some, err
 		}
 	}
 	if err := c.Err(); err != nil {
-		return n, err
+		return some, err
 	}
 	hosts, err := sel.endpoints(v.Store())
 	for i := range hosts {
 		for _, s := range hosts[i].stats {
-			n++
+			some = true
 			at := len(out.buf)
 			out.buf = append(append(out.buf, hosts[i].prefix...), s.Name...)
 			if t.html {
@@ -104,15 +102,15 @@ func (t *textLines) scalars(v *store.View, o *Options) (n int, err error) {
 			out.buf = append(out.buf, '\n')
 		}
 		if err := out.spill(); err != nil {
-			return n, err
+			return some, err
 		}
 	}
-	return n, err
+	return some, err
 }
 
-func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
+func (t *textLines) histograms(v *store.View, o *Options) (some bool, err error) {
 	if !o.wants(Histograms) {
-		return 0, nil
+		return false, nil
 	}
 	sel, out := o.selection(), t.out
 	c := sel.byName(v, store.Histograms)
@@ -120,16 +118,16 @@ func (t *textLines) histograms(v *store.View, o *Options) (n int, err error) {
 		if !sel.shows(&c) {
 			continue
 		}
-		n++
+		some = true
 		t.name(&c)
 		if out.buf, err = t.histogram(out.buf, c.Histogram().Layout(), o.snapshot(&c), o); err != nil {
-			return n, err
+			return some, err
 		}
 		if err := out.spill(); err != nil {
-			return n, err
+			return some, err
 		}
 	}
-	return n, c.Err()
+	return some, c.Err()
 }
 
 // name appends the name of the stat under c. A received stat that follows
