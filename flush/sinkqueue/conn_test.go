@@ -175,6 +175,36 @@ func TestErrorsOfDatagrams(t *testing.T) {
 	}
 }
 
+// TestRefusedConnections: a connection that Opened refuses is closed, and nothing is sent.
+func TestRefusedConnections(t *testing.T) {
+	refused := errors.New("refused")
+	var dialed []*closing
+	c := NewConn(ConnConfig{
+		Network: TCP, Timeout: time.Second, PacketBytes: 100,
+		Dial: func(context.Context) (net.Conn, error) {
+			dialed = append(dialed, &closing{})
+			return dialed[len(dialed)-1], nil
+		},
+		Opened: func(net.Conn) error { return refused },
+	})
+	for range 2 {
+		if n, err := c.Send(t.Context(), []byte("a:1|c\n")); n != 0 || !errors.Is(err, refused) {
+			t.Errorf("%d bytes are sent: %v", n, err)
+		}
+	}
+	if len(dialed) != 2 || dialed[0].closed != 1 || dialed[1].closed != 1 {
+		t.Errorf("%d connections, not all closed once", len(dialed))
+	}
+}
+
+// closing counts how often it is closed. Other methods panic.
+type closing struct {
+	net.Conn
+	closed int
+}
+
+func (c *closing) Close() error { c.closed++; return nil }
+
 func TestCutKeepsLinesAndPairsWhole(t *testing.T) {
 	for _, tt := range []struct {
 		data  string

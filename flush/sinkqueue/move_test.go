@@ -132,6 +132,25 @@ func TestKeptPackets(t *testing.T) {
 	}
 }
 
+// TestInheritedParcelsHaveALimit: parcels of another process count in the limit of the
+// queue, like its own packets, and the oldest go first.
+func TestInheritedParcelsHaveALimit(t *testing.T) {
+	q, metric, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) { c.QueueBytes = 12 })
+	defer stop()
+	q.Hold(t.Context()) // so that nothing is under way
+	now := time.Now()
+	for i := range 5 {
+		p := flush.Parcel{Sink: "out", Form: " increments", Data: fmt.Appendf(nil, "a:%d\n", i), Metrics: 1, Queued: now.Add(-time.Duration(i) * time.Second)}
+		if !q.Inherit(p) {
+			t.Errorf("%+v is refused", p)
+		}
+	}
+	if bytes, dropped := metric("queue_bytes"), metric("dropped_packets"); bytes != 12 || dropped != 2 {
+		t.Errorf("%d bytes are queued and %d packets dropped, want 12 and 2", bytes, dropped)
+	}
+	q.Release(true)
+}
+
 // TestOtherParcels: a queue takes neither packets of another kind of sink, nor totals
 // for increments.
 func TestOtherParcels(t *testing.T) {

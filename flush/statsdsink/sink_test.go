@@ -320,17 +320,21 @@ func TestLongPacketsAreSplit(t *testing.T) {
 }
 
 func TestSinkKeepsTheContract(t *testing.T) {
-	for _, network := range []statsdsink.Network{statsdsink.TCP, statsdsink.Unixstream} {
-		t.Run(string(network), func(t *testing.T) {
-			sinktest.Run(t, func(t *testing.T) sinktest.Receiver { return collect(t, network) })
+	for name, cfg := range map[string]statsdsink.Config{
+		"tcp":        {Network: statsdsink.TCP, ChangedGauges: true},
+		"unixstream": {Network: statsdsink.Unixstream, ChangedGauges: true},
+		"all":        {Network: statsdsink.TCP, ZeroDeltas: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sinktest.Run(t, func(t *testing.T) sinktest.Receiver { return collect(t, cfg) })
 		})
 	}
 }
 
 // collect returns a sink whose lines are collected as they are.
-func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
+func collect(t *testing.T, cfg statsdsink.Config) sinktest.Receiver {
 	kind, at := "tcp", "127.0.0.1:0"
-	if network == statsdsink.Unixstream {
+	if cfg.Network == statsdsink.Unixstream {
 		kind, at = "unix", filepath.Join(t.TempDir(), "s")
 	}
 	l, err := net.Listen(kind, at)
@@ -350,7 +354,7 @@ func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
 			_, _ = b.ReadFrom(c)
 			_ = c.Close()
 			mu.Lock()
-			for network == statsdsink.Unixstream && b.Len() > 0 {
+			for cfg.Network == statsdsink.Unixstream && b.Len() > 0 {
 				got.Write(b.Next(int(binary.LittleEndian.Uint32(b.Next(4)))))
 			}
 			got.Write(b.Bytes())
@@ -359,10 +363,16 @@ func collect(t *testing.T, network statsdsink.Network) sinktest.Receiver {
 	})
 	t.Cleanup(func() { _ = l.Close(); all.Wait() })
 	st := store.New(store.Options{})
-	s, err := statsdsink.New(statsdsink.Config{Options: sinkqueue.Options{Store: st}, Network: network, Address: l.Addr().String(), ChangedGauges: true})
+	cfg.Store, cfg.Address = st, l.Addr().String()
+	s, err := statsdsink.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if n := st.OpenViews(); n != 0 {
+			t.Errorf("%d views of the sink's own store are open", n)
+		}
+	})
 	return sinktest.Receiver{Sink: s, Received: func(name string) (sum uint64) {
 		sinktest.Await(t, "all bytes", func() bool {
 			mu.Lock()

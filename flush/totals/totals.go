@@ -58,7 +58,7 @@ func (w *Walk) Flush(snap *store.Snapshot, to Visitor) {
 	}
 	replaced := w.replacements(snap, v, to)
 	// Half of an interval is for a clock that is not exact.
-	full := w.refreshed.IsZero() || snap.Last || snap.Time.Sub(w.refreshed)+snap.Interval/2 >= w.Refresh
+	full := w.Refresh < 0 || w.refreshed.IsZero() || snap.Last || snap.Time.Sub(w.refreshed)+snap.Interval/2 >= w.Refresh
 	if full {
 		w.refreshed = snap.Time
 		w.all(v, func(c *store.Cursor, k store.Kind) { to.Write(snap, c, k, w.at) })

@@ -1,0 +1,123 @@
+package history_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/store"
+)
+
+// TestLengthsOfSteps: with flushes of half a minute there are 60 flushes, before them the rest
+// of 60 minutes, and 144 steps of ten minutes, of which five overlap with the minutes.
+func TestLengthsOfSteps(t *testing.T) {
+	w := newWorld(0)
+	w.now = time.Unix(1_700_000_370, 0) // a flush before ten whole minutes
+	w.h = history.New(history.Config{Store: w.store})
+	c := w.store.Root().Counter("c")
+	for range 2 * 60 * 26 {
+		c.Inc()
+		w.flush(30 * time.Second)
+	}
+	var got [][2]int // lengths in seconds and how many of them follow each other
+	w.find(t, "c", func(cur *store.Cursor) {
+		points, _ := w.h.Series(cur, time.Time{})
+		for _, p := range points {
+			length := int(p.End.Sub(p.Start).Seconds())
+			if n := len(got); n > 0 && got[n-1][0] == length {
+				got[n-1][1]++
+			} else {
+				got = append(got, [2]int{length, 1})
+			}
+		}
+	})
+	if want := [][2]int{{600, 139}, {60, 30}, {30, 60}}; !slices.Equal(got, want) {
+		t.Errorf("steps of %v, want %v", got, want)
+	}
+}
+
+// TestEndedStatsGiveTheirShareBack: however many stats end one after the other, the
+// history of the others stays complete.
+func TestEndedStatsGiveTheirShareBack(t *testing.T) {
+	w := newWorld(400_000)
+	w.store.Root().Counter("stays").Inc()
+	for range 500 {
+		sc := w.store.Scope("x")
+		for i := range 20 {
+			sc.Histogram(fmt.Sprint("h", i), store.Unspecified).Record(1)
+			sc.Counter(fmt.Sprint("c", i)).Inc()
+			sc.Gauge(fmt.Sprint("g", i)).Set(1)
+		}
+		w.flush(20 * time.Second)
+		sc.Close()
+		w.flush(20 * time.Second)
+		w.flush(40 * time.Second)
+	}
+	if d := w.now.Sub(w.h.Since()); d < 10*time.Minute {
+		t.Errorf("complete for %v", d)
+	}
+	if used, most := w.h.Bytes(); used > most || used < 0 {
+		t.Errorf("%d bytes of %d", used, most)
+	}
+}
+
+// TestHasAtAMoment: a stat is there from the moment of its creation on.
+func TestHasAtAMoment(t *testing.T) {
+	w := newWorld(0)
+	w.store.Root().Counter("first").Inc()
+	w.flush(time.Second)
+	before := w.now
+	w.now = w.now.Add(time.Second)
+	w.store.Root().Counter("c").Inc()
+	w.flush(0)
+	at := w.now
+	w.flush(time.Second)
+	for moment, want := range map[time.Time]bool{before: false, at: true, w.now: true} {
+		m := w.at(t, moment)
+		w.find(t, "c", func(c *store.Cursor) {
+			if got := m.Has(c); got != want || !m.Time().Equal(moment) {
+				t.Errorf("the moment %v for %v has it: %t, want %t", m.Time(), moment, got, want)
+			}
+		})
+	}
+}
+
+// TestReadersLetFlushesIn: a flush gets in after each reader, also if the reader stops early
+// or asks for too much.
+func TestReadersLetFlushesIn(t *testing.T) {
+	w := newWorld(0)
+	c, h := w.store.Root().Counter("c"), w.store.Root().Histogram("h", store.Unspecified)
+	change := func() {
+		c.Inc()
+		h.Record(1)
+		w.flush(time.Second)
+	}
+	change()
+	w.find(t, "c", func(cur *store.Cursor) {
+		m := w.at(t, w.now)
+		for _, read := range []func(){
+			func() { w.h.Since() },
+			func() { w.h.Bytes() },
+			func() { w.h.Latest() },
+			func() { w.h.Changes(time.Time{}) },
+			func() { w.h.Series(cur, time.Time{}) },
+			func() { _, _ = w.h.At(time.Time{}) },
+			func() { _, _ = w.h.At(w.now) },
+			func() { m.Raw(cur) },
+			func() { w.at(t, w.now).Raw(cur) },
+		} {
+			read()
+			change()
+		}
+		for stop := range 3 {
+			n := 0
+			w.h.LastRates(func(uint64, float64) bool { n++; return n <= stop })
+			if want := min(2, stop+1); n != want {
+				t.Errorf("%d calls, want %d", n, want)
+			}
+			change()
+		}
+	})
+}
