@@ -55,6 +55,9 @@ func TestReaderPrefetches(t *testing.T) {
 		return // no hints there
 	}
 	tab := New(Options{})
+	for i := range 300 { // numbers of two bytes for the parts before the last
+		tab.AppendEncode(nil, fmt.Sprint("other", i))
+	}
 	var names [][]byte
 	for i := range 1000 {
 		names = append(names, tab.AppendEncode(nil, fmt.Sprintf("a.b.last%d", i*i)))
@@ -74,6 +77,24 @@ func TestReaderPrefetches(t *testing.T) {
 		if want := fmt.Sprintf("last%d", j*j); string(text) != want || r.hints[j] != uintptr(unsafe.Pointer(&text[0])) {
 			t.Errorf("name %d: %q, %x", j, text, r.hints[j])
 		}
+	}
+	// Names whose texts are known are left out, wherever they stand.
+	for _, j := range []int{0, 3, 19} {
+		r.AppendText(nil, tab.AppendEncode(nil, "x"))
+		r.AppendText(nil, tab.AppendEncode(nil, "a.b.y"))
+		r.AppendText(nil, names[j])
+	}
+	r.missed = 20
+	r.Prefetch(20, next)
+	found := 0
+	for j := range 20 {
+		if j == 0 || j == 3 || j == 19 {
+			continue
+		}
+		if r.hints[found] != uintptr(unsafe.Pointer(&tab.Token(lastSymbol(names[j]))[0])) {
+			t.Errorf("hint %d is not for name %d", found, j)
+		}
+		found++
 	}
 	if n := testing.AllocsPerRun(100, func() { r.missed = 20; r.Prefetch(20, next) }); n != 0 {
 		t.Errorf("%v allocations", n)

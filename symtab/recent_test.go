@@ -33,6 +33,22 @@ func TestCountLookup(t *testing.T) {
 	}
 }
 
+// TestCountUntracked counts while no list is kept, and leaves the lookup to CountLookup
+// otherwise.
+func TestCountUntracked(t *testing.T) {
+	tab, fake := New(Options{}), New(Options{Fake: true})
+	for i, want := range []bool{true, false, true, true} {
+		before := tab.RecentTotal()
+		if got := tab.CountUntracked(); got != want || tab.RecentTotal()-before != map[bool]uint64{true: 1}[want] {
+			t.Errorf("step %d: %t, counted %d", i, got, tab.RecentTotal()-before)
+		}
+		[]func(){tab.EnableRecent, tab.DisableRecent, func() {}, func() {}}[i]()
+	}
+	if fake.CountUntracked() || fake.RecentTotal() != 0 {
+		t.Error("a fake table counts")
+	}
+}
+
 // TestNothingElseCounts checks that encoding, joining, printing and literals
 // are no lookups.
 func TestNothingElseCounts(t *testing.T) {

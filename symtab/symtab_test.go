@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -163,6 +164,59 @@ func TestNumberReuse(t *testing.T) {
 }
 
 // TestNumberReuseAcrossPages frees numbers of several pages, some completely.
+// TestLowestPageFirst frees a number in each of many pages: new tokens get the numbers of the
+// lowest pages first, so that the highest can become empty.
+func TestLowestPageFirst(t *testing.T) {
+	tab := New(Options{})
+	var enc []byte
+	for i := range 130 * pageSize {
+		if enc = tab.AppendEncode(enc[:0], strconv.Itoa(i)); i%(10*pageSize) == 0 {
+			tab.Retain(enc)
+		}
+	}
+	var freed []Symbol
+	for i := 0; i < 130*pageSize; i += 10 * pageSize {
+		enc = tab.AppendEncode(enc[:0], strconv.Itoa(i))
+		for sym := range Symbols(enc) {
+			freed = append(freed, sym)
+		}
+		for range 3 {
+			tab.Release(enc)
+		}
+	}
+	for i, want := range freed {
+		for got := range Symbols(tab.AppendEncode(nil, fmt.Sprint("new", i))) {
+			if got != want {
+				t.Errorf("new token %d is number %d, want %d", i, got, want)
+			}
+		}
+	}
+	checkTable(t, tab)
+}
+
+// TestLengthsAroundVarints encodes names whose lengths need one more byte than the ones
+// before.
+func TestLengthsAroundVarints(t *testing.T) {
+	tab := New(Options{})
+	for _, at := range []int{0x80, 0x4000} {
+		for n := at - 8; n < at+8; n++ {
+			name := strings.Repeat("x", n)
+			for how, enc := range map[string][]byte{
+				"literal": tab.AppendLiteral([]byte("> "), name),
+				"tokens":  tab.AppendEncode([]byte("> "), strings.Repeat(".", n-1)+"x"),
+			} {
+				want := name
+				if how == "tokens" {
+					want = strings.Repeat(".", n-1) + "x"
+				}
+				if got := text(tab, enc[2:]); got != want || Size(enc[2:]) != len(enc)-2 || string(enc[:2]) != "> " {
+					t.Errorf("%s of %d: %q in %d of %d bytes", how, n, got, Size(enc[2:]), len(enc)-2)
+				}
+			}
+		}
+	}
+}
+
 func TestNumberReuseAcrossPages(t *testing.T) {
 	const n = 10 * pageSize
 	tab := New(Options{})
