@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -273,5 +274,176 @@ func TestWatchLosesNothing(t *testing.T) {
 	take()
 	if want := uint64(4 * rounds); polled != want || flushed != want {
 		t.Errorf("polls report %d, flushes %d, want %d", polled, flushed, want)
+	}
+}
+
+// TestWatchesAreIndependent: a watch that is closed, also twice, takes nothing from the
+// others, wherever it stands among them.
+func TestWatchesAreIndependent(t *testing.T) {
+	for closed := range 3 {
+		st := store.New(store.Options{})
+		sc := st.Scope("x")
+		a := st.Root().Counter("a")
+		sc.Counter("ending")
+		watches := []*store.Watch{st.Watch(), st.Watch(), st.Watch()}
+		watches[closed].Close()
+		watches[closed].Close()
+		a.Add(3)
+		st.Flush(store.FlushOptions{}).Close()
+		a.Add(4)
+		sc.Close()
+		for i, w := range watches {
+			if i == closed {
+				continue
+			}
+			ch := w.Poll()
+			if got, want := changed(ch), "a=7+7"; got != want || len(ch.Ended) != 1 {
+				t.Errorf("%d of three is closed: %d reports %q and the end of %d, want %q and 1", closed, i, got, len(ch.Ended), want)
+			}
+			w.Close()
+		}
+	}
+}
+
+// TestWatchTimes: a poll covers the time since the one before.
+func TestWatchTimes(t *testing.T) {
+	now := time.Unix(100, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	w := st.Watch()
+	defer w.Close()
+	for i := range 3 {
+		if !w.Time().Equal(now) {
+			t.Errorf("poll %d was at %v, want %v", i, w.Time(), now)
+		}
+		now = now.Add(time.Duration(i+1) * time.Second)
+		if ch := w.Poll(); !ch.Time.Equal(now) || ch.Interval != time.Duration(i+1)*time.Second {
+			t.Errorf("poll %d is at %v and covers %v", i, ch.Time, ch.Interval)
+		}
+	}
+}
+
+// TestWatchLosesTooManyEnds: a watch that is not polled keeps no more than 131,072 ended
+// stats, and says that it has lost some, once.
+func TestWatchLosesTooManyEnds(t *testing.T) {
+	const most = 1 << 17
+	for _, tt := range []struct {
+		n    []int
+		lost bool
+		kept int
+	}{
+		{[]int{most}, false, most},
+		{[]int{most, 1}, true, 0},
+		{[]int{most + 1}, true, 0},
+		{[]int{most, 1, 2}, true, 2},
+	} {
+		st := store.New(store.Options{})
+		w := st.Watch()
+		for _, n := range tt.n {
+			sc := st.Scope("x")
+			for i := range n {
+				sc.Gauge(strconv.Itoa(i))
+			}
+			sc.Close()
+			st.View().Close() // the ends are settled
+		}
+		if ch := w.Poll(); ch.Lost != tt.lost || len(ch.Ended) != tt.kept {
+			t.Errorf("%v ended: %d are reported, lost %t; want %d, %t", tt.n, len(ch.Ended), ch.Lost, tt.kept, tt.lost)
+		}
+		if ch := w.Poll(); ch.Lost || len(ch.Ended) != 0 {
+			t.Errorf("%v ended: the next poll has %d, lost %t", tt.n, len(ch.Ended), ch.Lost)
+		}
+		w.Close()
+	}
+}
+
+// TestMergedChangesKeepWhatOneHas: ends, losses and resets of each poll are in the sum, in
+// whichever poll they are, and the values are the last ones.
+func TestMergedChangesKeepWhatOneHas(t *testing.T) {
+	for with := range 3 {
+		st := store.New(store.Options{})
+		sc := st.Scope("x")
+		sc.Counter("ending")
+		a, g := st.Root().Counter("a"), st.Root().Gauge("g")
+		w := st.Watch()
+		var list []*store.Changes
+		for i := range 3 {
+			if i == with {
+				sc.Close()
+				st.ResetCounters()
+			}
+			a.Inc()
+			g.Set(uint64(i + 1))
+			list = append(list, w.Poll())
+		}
+		m := store.MergeChanges(list)
+		if !m.Reset || m.Lost || len(m.Ended) != 1 {
+			t.Errorf("in poll %d: reset %t, lost %t, %d ended", with, m.Reset, m.Lost, len(m.Ended))
+		}
+		list[with].Lost = true
+		if m = store.MergeChanges(list); !m.Lost {
+			t.Errorf("lost in poll %d: not in the sum", with)
+		}
+		if got, want := changed(m), fmt.Sprintf("a=%d+3 g=3+0", 3-with); got != want {
+			t.Errorf("reset in poll %d: %q, want %q", with, got, want)
+		}
+		if one := store.MergeChanges(list[:1]); one != list[0] {
+			t.Error("the sum of one is another one")
+		}
+		w.Close()
+	}
+}
+
+// TestChangesEndWhenAsked: Each ends with the call that returns false, and closes its view.
+func TestChangesEndWhenAsked(t *testing.T) {
+	st := store.New(store.Options{})
+	w := st.Watch()
+	defer w.Close()
+	for i := range 3 {
+		st.Root().Counter(fmt.Sprint("c", i)).Inc()
+		st.Root().Gauge(fmt.Sprint("g", i)).Set(1)
+	}
+	ch := w.Poll()
+	for stop := 1; stop <= 7; stop++ {
+		n := 0
+		ch.Each(func(*store.Cursor, uint64) bool { n++; return n < stop })
+		if want := min(stop, 6); n != want || st.OpenViews() != 0 {
+			t.Errorf("%d calls, want %d; %d views are open", n, want, st.OpenViews())
+		}
+	}
+}
+
+// TestStatsAtTheEndsOfBlocks: a watch and flushes see stats wherever they are in blocks.
+func TestStatsAtTheEndsOfBlocks(t *testing.T) {
+	st := store.New(store.Options{})
+	var counters []*store.Counter
+	var gauges []*store.Gauge
+	for i := range 2100 {
+		counters = append(counters, st.Root().Counter(fmt.Sprintf("c%04d", i)))
+		gauges = append(gauges, st.Root().Gauge(fmt.Sprintf("g%04d", i)))
+	}
+	w := st.Watch()
+	defer w.Close()
+	st.Flush(store.FlushOptions{}).Close()
+	for _, i := range []int{0, 1, 63, 64, 1022, 1023, 1024, 2047, 2048, 2099} {
+		counters[i].Add(uint64(i) + 1)
+		gauges[i].Set(uint64(i) + 2)
+		want := fmt.Sprintf("c%04d=%d+%d g%04d=%d+0", i, i+1, i+1, i, i+2)
+		if got := changed(w.Poll()); got != want {
+			t.Errorf("the watch reports %q, want %q", got, want)
+		}
+		snap := st.Flush(store.FlushOptions{})
+		var flushed []string
+		snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
+			flushed = append(flushed, fmt.Sprint(c.Name(), "+", delta))
+			return true
+		})
+		snap.GaugeChanges(func(c *store.Cursor) bool {
+			flushed = append(flushed, c.Name())
+			return true
+		})
+		snap.Close()
+		if want := []string{fmt.Sprintf("c%04d+%d", i, i+1), fmt.Sprintf("g%04d", i)}; !slices.Equal(flushed, want) {
+			t.Errorf("the flush reports %q, want %q", flushed, want)
+		}
 	}
 }
