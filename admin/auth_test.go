@@ -403,6 +403,19 @@ func TestParseTokens(t *testing.T) {
 	}
 }
 
+// TestParseTokensReportsAllLines has more errors than are reported.
+func TestParseTokensReportsAllLines(t *testing.T) {
+	_, err := ParseTokens([]byte("read\n# \nroot:x:y\n"))
+	const want = "admin: tokens: line 1 is not role:sha256:name; admin: tokens: line 3: the role is not one of metrics, read, operate, admin"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+	_, err = ParseTokens([]byte(strings.Repeat("x\n", 1000)))
+	if list, ok := err.(interface{ Unwrap() []error }); !ok || len(list.Unwrap()) != maxTokenErrors {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestReadTokens(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens")

@@ -77,11 +77,32 @@ func (t *Tokens) find(secret string) (found Token, ok bool) {
 // maxTokensBytes bounds a file of tokens.
 const maxTokensBytes = 1 << 20
 
+// maxTokenErrors bounds the errors that are reported of one text.
+const maxTokenErrors = 20
+
+// tokenErrors are the errors of a text with tokens.
+type tokenErrors []error
+
+func (e tokenErrors) Error() string {
+	var b strings.Builder
+	b.WriteString(e[0].Error())
+	for _, err := range e[1:] {
+		b.WriteString("; " + err.Error())
+	}
+	return b.String()
+}
+
+func (e tokenErrors) Unwrap() []error { return e }
+
 // ParseTokens reads lines role:digest:name, where digest is the SHA-256 of the
 // secret in hexadecimal. Empty lines and comments, which begin with #, are skipped.
-// Errors name the line and show nothing of it but the role.
-func ParseTokens(text []byte) ([]Token, error) {
+// The error joins the first 20 errors, which name the line and show nothing of it but
+// the role.
+func ParseTokens(text []byte) ([]Token, error) { return parseTokens(text, "") }
+
+func parseTokens(text []byte, suffix string) ([]Token, error) {
 	var list []Token
+	var errs tokenErrors
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -89,20 +110,32 @@ func ParseTokens(text []byte) ([]Token, error) {
 		if fields[0] == "" && len(fields) == 1 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		if len(fields) != 3 {
-			return nil, fmt.Errorf("admin: tokens: line %d is not role:sha256:name", number)
+		if token, problem := parseToken(fields); problem == "" {
+			list = append(list, token)
+		} else if errs = append(errs, fmt.Errorf("admin: tokens: line %d%s%s", number, problem, suffix)); len(errs) == maxTokenErrors {
+			break
 		}
-		role, err := ParseRole(fields[0])
-		if err != nil {
-			return nil, fmt.Errorf("admin: tokens: line %d: the role is not one of %s", number, strings.Join(roleNames[1:], ", "))
-		}
-		token := Token{Name: fields[2], Role: role}
-		if n, err := hex.Decode(token.Digest[:], fixed(fields[1])); err != nil || n != len(token.Digest) {
-			return nil, fmt.Errorf("admin: tokens: line %d: the digest is not %d hexadecimal digits", number, 2*len(token.Digest))
-		}
-		list = append(list, token)
+	}
+	if errs != nil {
+		return nil, errs
 	}
 	return list, nil
+}
+
+// parseToken returns the token of the fields of a line, or its error.
+func parseToken(fields []string) (token Token, problem string) {
+	if len(fields) != 3 {
+		return token, " is not role:sha256:name"
+	}
+	role, err := ParseRole(fields[0])
+	if err != nil {
+		return token, ": the role is not one of " + strings.Join(roleNames[1:], ", ")
+	}
+	token = Token{Name: fields[2], Role: role}
+	if n, err := hex.Decode(token.Digest[:], fixed(fields[1])); err != nil || n != len(token.Digest) {
+		return token, fmt.Sprintf(": the digest is not %d hexadecimal digits", 2*len(token.Digest))
+	}
+	return token, ""
 }
 
 // fixed returns digits, cut to what a digest has; longer ones become none.
@@ -138,9 +171,5 @@ func ReadTokens(path string) ([]Token, error) {
 	if len(text) > maxTokensBytes {
 		return nil, fmt.Errorf("admin: tokens: %q has more than %d bytes", path, maxTokensBytes)
 	}
-	list, err := ParseTokens(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w, in %q", err, path)
-	}
-	return list, nil
+	return parseTokens(text, fmt.Sprintf(", in %q", path))
 }

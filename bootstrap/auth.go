@@ -26,7 +26,13 @@ func role(to *admin.Role) setter {
 func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {
 	var tokens []admin.Token
 	seen := d.message(n, path, []field{
-		{"tokens_file", inputFile(&a.TokensFile)},
+		{"tokens_file", func(d *decoder, n *yaml.Node, path string) {
+			inputFile(&a.TokensFile)(d, n, path)
+			d.reads(n, path, func() error {
+				_, err := admin.ReadTokens(a.TokensFile)
+				return err
+			})
+		}},
 		{"tokens", list(&tokens, authToken)},
 		{"client_certificates", list(&a.ClientCertificates, certificateRole)},
 		{"unix_peers", list(&a.UnixPeers, peerRole)},
@@ -100,6 +106,7 @@ func setAdminTLS(t *certs.Files) setter {
 			{"ocsp_staple", inputFile(&t.OCSPStaple)},
 			{"tls_minimum_protocol_version", enum(&t.MinVersion, "TLSv1_2, TLSv1_3", tls.VersionTLS12, tls.VersionTLS13)},
 		})
+		d.readsCertificates(n, path, t)
 		t.OptionalClient = !required
 		d.require(n, path, seen, "certificate_chain", "private_key")
 		if at := seen["require_client_certificate"]; at != nil && required && t.ClientCA == "" {

@@ -18,7 +18,8 @@ type document struct {
 	overlay     map[*yaml.Node]struct{}
 	overlayFile string
 
-	files []fileField // that the values of fields name
+	files    []fileField // that the values of fields name
+	contents []fileContent
 }
 
 // position returns where n was written.

@@ -25,6 +25,8 @@ type Error = decode.Error
 type Errors struct {
 	List    []*Error
 	Dropped int // errors beyond the first 100
+
+	Warnings []string // as in Config.Warnings, of what was read
 }
 
 // Error returns a head line and one line per error.
@@ -54,13 +56,9 @@ func (e *Errors) Unwrap() []error {
 	return list
 }
 
-// newErrors sorts list by position, files in the order of their first error;
-// it returns nil when list is empty. dropped is how many errors are not in
-// list.
-func newErrors(list []*Error, dropped int) error {
-	if len(list) == 0 {
-		return nil
-	}
+// newErrors sorts list by position, files in the order of their first error.
+// dropped is how many errors are not in list.
+func newErrors(list []*Error, dropped int) *Errors {
 	rank := make(map[string]int)
 	for _, err := range list {
 		if _, ok := rank[err.Position.File]; !ok {

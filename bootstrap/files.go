@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -44,19 +46,74 @@ func outputFile(to *string) setter {
 // read the files and creates nothing. Files that Load reads itself, such as the
 // certificates of clusters, are not checked.
 func (c *Config) CheckFiles() error {
+	if list := c.checkFiles(); len(list) > 0 {
+		return newErrors(list, 0)
+	}
+	return nil
+}
+
+func (c *Config) checkFiles() (list []*Error) {
 	if c.Root.doc == nil {
 		return nil // it was not read from a document
 	}
-	var list []*Error
 	for _, f := range c.Root.doc.files {
-		if strings.HasPrefix(f.field, "admin.") && c.Admin.Address.IsZero() {
-			continue // without effect
+		if c.unused(f.field) {
+			continue
 		}
 		if err := f.check(); err != nil {
 			list = append(list, &Error{Position: c.Root.Position(f.node), Field: f.field, Message: err.Error()})
 		}
 	}
-	return newErrors(list, 0)
+	return list
+}
+
+// unused reports whether a field has no effect.
+func (c *Config) unused(field string) bool {
+	return strings.HasPrefix(field, "admin.") && c.Admin.Address.IsZero()
+}
+
+// fileContent is a field whose files a server reads when it starts.
+type fileContent struct {
+	node  *yaml.Node
+	field string
+	read  func() error
+}
+
+// reads notes how a server will read the files of the field n.
+func (d *decoder) reads(n *yaml.Node, path string, read func() error) {
+	d.doc.contents = append(d.doc.contents, fileContent{n, path, read})
+}
+
+// readFiles reports the errors of all files that a server would use.
+func (c *Config) readFiles(d *decoder) {
+	d.errs = append(d.errs, c.checkFiles()...)
+	for _, f := range d.doc.contents {
+		if c.unused(f.field) || slices.ContainsFunc(d.errs, func(e *Error) bool { return strings.HasPrefix(e.Field, f.field) }) {
+			continue
+		}
+		err := f.read()
+		var several interface{ Unwrap() []error }
+		list := []error{err}
+		if errors.As(err, &several) {
+			list = several.Unwrap()
+		}
+		for _, err := range list {
+			if own, ok := errors.AsType[*Error](err); ok { // with a place in the other file
+				d.errs = append(d.errs, own)
+			} else if err != nil {
+				d.errorf(f.node, f.field, "%s", cutPackage(err.Error()))
+			}
+		}
+	}
+}
+
+// cutPackage returns the text of an error without the package in front, which a
+// place in the configuration replaces.
+func cutPackage(text string) string {
+	for _, name := range []string{"bootstrap: ", "certs: ", "admin: tokens: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	return text
 }
 
 // FilePosition returns where the configuration names a file first, as
@@ -92,6 +149,17 @@ func (f *fileField) check() error {
 		return fmt.Errorf("%q: %w", f.path, cause(err))
 	}
 	return file.Close()
+}
+
+// readsCertificates notes that the field n names the files of t.
+func (d *decoder) readsCertificates(n *yaml.Node, path string, t *certs.Files) {
+	d.reads(n, path, func() error {
+		loaded, err := certs.Load(nil, *t)
+		if err == nil {
+			loaded.Close()
+		}
+		return err
+	})
 }
 
 // cause returns an error of the file system without the path.

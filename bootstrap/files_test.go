@@ -90,3 +90,66 @@ func TestCheckFilesBehindUnused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestCheckFilesReportsAllErrors has errors in the configuration and in the files that it
+// names: each is reported once, in one list, with the warnings.
+func TestCheckFilesReportsAllErrors(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"tokens": "one\n#\nroot:x:y\n",
+		"rules":  "mappings:\n- {match: a.*, name: 'b_$2', labels: {cc: '${3}'}}\n- {match: '$', nam: x}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := fmt.Appendf(nil, `admin:
+  address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+  auth: {tokens_file: %[1]s/tokens}
+  tls: {certificate_chain: %[1]s/tokens, private_key: %[1]s/tokens}
+statsd:
+  mapping: {file: %[1]s/rules}
+  listeners:
+  - {address: "tcp://127.0.0.1:0", tls: {certificate_chain: %[1]s/tokens, private_key: %[1]s/none}}
+  - {address: "tcp://127.0.0.1:0", tls: {certificate_chain: %[1]s/tokens}}
+tracing: {}
+stats_flush_interval: x
+`, dir)
+	_, err := Parse("a.yaml", text, Options{CheckFiles: true})
+	var all *Errors
+	if !errors.As(err, &all) {
+		t.Fatalf("%v", err)
+	}
+	want := []string{
+		`a.yaml:3:23: admin.auth.tokens_file: line 1 is not role:sha256:name, in "DIR/tokens"`,
+		`a.yaml:3:23: admin.auth.tokens_file: line 3: the role is not one of metrics, read, operate, admin, in "DIR/tokens"`,
+		`a.yaml:4:8: admin.tls: "DIR/tokens": no certificate in PEM form`,
+		`a.yaml:8:N: statsd.listeners[0].tls.private_key: "DIR/none": no such file or directory`,
+		`a.yaml:9:41: statsd.listeners[1].tls.private_key: required field is not set`,
+		`a.yaml:11:23: stats_flush_interval: "x" is not a duration`,
+		`DIR/rules:3:11: mappings[1].match: "$" is not a glob: `,
+		`DIR/rules:3:16: mappings[1].nam: unknown field`,
+	}
+	for i, e := range all.List {
+		got := strings.ReplaceAll(e.Error(), dir, "DIR")
+		if strings.HasPrefix(got, "a.yaml:8:") {
+			got = "a.yaml:8:N" + got[strings.Index(got, ": "):]
+		}
+		if i >= len(want) || !strings.HasPrefix(got, want[i]) {
+			t.Errorf("%d: %s", i, got)
+		}
+	}
+	if len(all.List) != len(want) {
+		t.Errorf("%d errors, want %d", len(all.List), len(want))
+	}
+	warnings := strings.ReplaceAll(strings.Join(all.Warnings, "\n"), dir, "DIR")
+	const wantWarnings = "a.yaml:10:10: tracing: accepted, but has no effect\n" +
+		"DIR/rules:2:22: mappings[0].name: the reference ${2} stays empty: \"a.*\" does not capture it\n" +
+		"DIR/rules:2:43: mappings[0].labels.cc: the reference ${3} stays empty: \"a.*\" does not capture it"
+	if warnings != wantWarnings {
+		t.Errorf("warnings:\n%s\nwant\n%s", warnings, wantWarnings)
+	}
+	if _, err := Parse("a.yaml", text, Options{}); !errors.As(err, &all) || len(all.List) != 2 {
+		t.Errorf("without CheckFiles: %v", err)
+	}
+}

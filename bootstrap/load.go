@@ -34,6 +34,10 @@ type Source struct {
 type Options struct {
 	Product            string // product name; default "proxy"
 	AllowUnknownFields bool   // skip fields that are not known and list them in Config.UnknownFields
+	// CheckFiles also reads the files that the configuration names, such as
+	// mapping rules, tokens and certificates, and reports their errors with those
+	// of the configuration.
+	CheckFiles bool
 }
 
 // overlayName stands for a file name in positions of Source.YAML.
@@ -125,9 +129,14 @@ func parse(name string, data []byte, parser parser, overlay string, opts Options
 	d.messages = newMessages(d)
 	c := defaults(opts.Product)
 	c.decode(d, root)
-	if len(d.errs) > 0 {
-		return nil, newErrors(d.errs, d.dropped)
-	}
 	c.UnknownFields, c.Warnings = d.unknown, d.warnings
+	if opts.CheckFiles {
+		c.readFiles(d) // whose warnings the server logs, too
+	}
+	if len(d.errs) > 0 {
+		err := newErrors(d.errs, d.dropped)
+		err.Warnings = d.warnings
+		return nil, err
+	}
 	return c, nil
 }

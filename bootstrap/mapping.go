@@ -33,6 +33,11 @@ func (m *StatsDMapping) set(d *decoder, n *yaml.Node, path string) {
 				return
 			}
 			inputFile(&m.File)(d, n, path)
+			d.reads(n, path, func() error {
+				_, warnings, err := m.Load()
+				d.warnings = append(d.warnings, warnings...)
+				return err
+			})
 		}},
 		{"watch", boolean(&m.Watch)},
 		{"unmatched", choice(&m.Unmatched, "keep", "drop")},
@@ -111,8 +116,8 @@ func (f *mappingFile) parse(name string, data []byte) (*decoder, error) {
 
 // compile returns the rules of f, or the errors of d.
 func (f *mappingFile) compile(d *decoder) (*mapping.Rules, error) {
-	if err := newErrors(d.errs, d.dropped); err != nil {
-		return nil, err
+	if len(d.errs) > 0 {
+		return nil, newErrors(d.errs, d.dropped)
 	}
 	rules, err := mapping.New(f.cfg)
 	if wrong, ok := errors.AsType[*mapping.RuleError](err); ok && wrong.Rule < len(f.rules) {
@@ -266,6 +271,19 @@ func (f *mappingFile) checkRule(d *decoder, r *mapping.Rule, seen map[string]*ya
 		if err := mapping.CheckName(r.Name); err != nil {
 			d.errorf(at, join(path, "name"), "%v", err)
 		}
+		warnOfReference(d, at, join(path, "name"), r, r.Name)
+	}
+	if at, ok := seen["labels"]; ok {
+		for key, value := range conftree.Pairs(at) {
+			warnOfReference(d, value, join(path, "labels."+conftree.Key(key.Value, false)), r, value.Value)
+		}
+	}
+}
+
+// warnOfReference warns about a reference that the match of r never fills.
+func warnOfReference(d *decoder, n *yaml.Node, path string, r *mapping.Rule, text string) {
+	if missing := mapping.MissingReference(r.Match, r.Regex, text); missing != "" {
+		d.warnf(n, path, "the reference ${%s} stays empty: %s does not capture it", missing, conftree.Quote(r.Match, false))
 	}
 }
 

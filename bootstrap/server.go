@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -311,6 +312,10 @@ func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, err
 	cfg.Store = store.New(opts)
 	if c.StatsD.Mapping.Given() {
 		if cfg.Rules, _, err = c.StatsD.Mapping.Load(); err != nil {
+			var invalid *Errors
+			if at := c.FilePosition(c.StatsD.Mapping.File); at != "" && !errors.As(err, &invalid) {
+				err = fmt.Errorf("%s: %q: %w", at, c.StatsD.Mapping.File, cause(err))
+			}
 			return nil, err
 		}
 	}

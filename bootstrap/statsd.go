@@ -210,6 +210,7 @@ func setTLS(t *certs.Files) setter {
 			{"private_key", inputFile(&t.Key)},
 			{"client_ca", inputFile(&t.ClientCA)},
 		})
+		d.readsCertificates(n, path, t)
 		d.require(n, path, seen, "certificate_chain", "private_key")
 	}
 }

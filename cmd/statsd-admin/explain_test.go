@@ -119,6 +119,17 @@ func TestExplainReportsFailures(t *testing.T) {
 	}
 }
 
+// TestExplainNamesThePlaceOfAMissingFile explains with rules that are not there.
+func TestExplainNamesThePlaceOfAMissingFile(t *testing.T) {
+	file := write(t, "a.yaml", "statsd: {mapping: {file: /nowhere/rules}}\n")
+	var stderr bytes.Buffer
+	p := program{stdout: io.Discard, stderr: &stderr}
+	status := p.run(t.Context(), []string{"explain", "-c", file, "a:1|c"})
+	if want := file + ":1:26: statsd.mapping.file: \"/nowhere/rules\": no such file or directory\n"; status != 1 || stderr.String() != want {
+		t.Errorf("status %d, %s", status, &stderr)
+	}
+}
+
 // TestExplainBoundsLines: of a line that is far too long only the beginning is
 // kept, and the next line is found.
 func TestExplainBoundsLines(t *testing.T) {

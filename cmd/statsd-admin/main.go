@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -98,15 +99,17 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	cfg, err := loadConfig(o)
 	if err != nil {
+		var invalid *bootstrap.Errors
+		if errors.As(err, &invalid) && o.Mode == ModeValidate {
+			p.warnings(o.Warnings, invalid.Warnings)
+		}
 		return p.fail(err)
 	}
 	for _, w := range missing(cfg) {
 		o.warn(w)
 	}
 	if o.Mode == ModeValidate {
-		for _, line := range append(o.Warnings, cfg.Warnings...) {
-			fmt.Fprintln(p.stderr, "warning: "+line)
-		}
+		p.warnings(o.Warnings, cfg.Warnings)
 		if err := check(o, cfg, p.stderr); err != nil {
 			return p.fail(err)
 		}
@@ -126,6 +129,12 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return 0
 }
 
+func (p *program) warnings(lists ...[]string) {
+	for _, line := range slices.Concat(lists...) {
+		fmt.Fprintln(p.stderr, "warning: "+line)
+	}
+}
+
 func (p *program) fail(err error) int {
 	fmt.Fprintln(p.stderr, err)
 	return 1
@@ -143,7 +152,7 @@ func hotRestartVersion(o *Options) string {
 func loadConfig(o *Options) (*bootstrap.Config, error) {
 	cfg, err := bootstrap.Load(
 		bootstrap.Source{Path: o.ConfigPath, YAML: o.ConfigYAML},
-		bootstrap.Options{Product: o.Product, AllowUnknownFields: o.AllowUnknownStaticFields},
+		bootstrap.Options{Product: o.Product, AllowUnknownFields: o.AllowUnknownStaticFields, CheckFiles: o.Mode == ModeValidate},
 	)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,8 @@ func TestExitStatus(t *testing.T) {
 		{"validate-clusters-only", []string{"--mode", "validate", "--config-yaml", "static_resources: {}"}, 0, "configuration '--config-yaml' OK\n", noAdmin},
 		{"validate-bad", []string{"--mode", "validate", "-c", bad}, 1, "", "…" + bad + ":2:9: admin.mode: \"x\" is not one of full, read_only, metrics_only\n"},
 		{"validate-clusters", []string{"--mode", "validate", "--config-yaml", "static_resources:\n  clusters:\n  - {name: a, connect_timeout: -1s}\n  - name: b\n    lb_policy: NO\nadmin: {mode: x}"}, 1, "",
-			"bootstrap: 3 errors in the configuration:\n" +
+			"warning: <config-yaml>:6:15: admin.mode: has no effect without admin.address\n" +
+				"bootstrap: 3 errors in the configuration:\n" +
 				"  <config-yaml>:3:15: static_resources.clusters[0].connect_timeout: cluster \"a\": -1s must be greater than 0s\n" +
 				"  <config-yaml>:5:16: static_resources.clusters[1].lb_policy: cluster \"b\": \"NO\" is not a load balancing policy (ROUND_ROBIN, LEAST_REQUEST, RING_HASH, RANDOM, MAGLEV, CLUSTER_PROVIDED, LOAD_BALANCING_POLICY_CONFIG)\n" +
 				"  <config-yaml>:6:15: admin.mode: \"x\" is not one of full, read_only, metrics_only\n"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
@@ -17,6 +18,7 @@ const (
 var (
 	nameSyntax  = lazyregexp.New(`^([a-zA-Z_]|` + reference + `)([a-zA-Z0-9_]|` + reference + `)*$`)
 	labelSyntax = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	numbered    = lazyregexp.New(`\$(?:([0-9]+)\b|\{([0-9]+)\})`)
 )
 
 // CheckName returns an error if name cannot be the name of a rule: letters,
@@ -85,4 +87,28 @@ func CheckRegex(match string) error {
 		return fmt.Errorf("%q is not a regular expression: %w", match, err)
 	}
 	return nil
+}
+
+// MissingReference returns the first reference in a name or the value of a label that
+// match does not capture, such as the 3 of $3 for "a.*"; "" if there is none. Of the
+// references to a regular expression, it checks the numbers.
+func MissingReference(match string, regex bool, text string) string {
+	if !strings.Contains(text, "$") {
+		return ""
+	}
+	if !regex {
+		_, missing := newTemplate(text, strings.Count(match, "*"))
+		return missing
+	}
+	re, err := regexp.Compile(match)
+	if err != nil {
+		return ""
+	}
+	for _, m := range numbered().FindAllStringSubmatch(text, -1) {
+		name := m[1] + m[2]
+		if n, err := strconv.Atoi(name); err != nil || n > re.NumSubexp() {
+			return name
+		}
+	}
+	return ""
 }

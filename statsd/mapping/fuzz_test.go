@@ -111,7 +111,7 @@ func FuzzTemplate(f *testing.F) {
 			}
 			return values[name]
 		})
-		tmpl := newTemplate(text, 2)
+		tmpl, _ := newTemplate(text, 2)
 		if got := tmpl.expand("<s>", []string{"<a>", "<b>"}); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}

@@ -191,9 +191,10 @@ func (r *Rules) compile(i int) error {
 		return fail("match", err)
 	}
 	c.captures = r.globs.add(rule.Match, rule.Kind, i)
-	c.name = newTemplate(rule.Name, c.captures)
+	c.name, _ = newTemplate(rule.Name, c.captures)
 	for _, l := range rule.Labels {
-		c.labels = append(c.labels, newTemplate(l.Value, c.captures))
+		label, _ := newTemplate(l.Value, c.captures)
+		c.labels = append(c.labels, label)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -14,8 +15,9 @@ type template struct {
 // newTemplate compiles a template for a glob with a number of captures. A
 // reference is a dollar, an optional opening brace, letters, digits,
 // underscores and dollars, as many as there are, and an optional closing brace.
-// It is empty unless it is the number of a capture, so $1_x is empty too.
-func newTemplate(text string, captures int) (t template) {
+// It is empty unless it is the number of a capture, so $1_x is empty too; missing is
+// the first such name.
+func newTemplate(text string, captures int) (t template, missing string) {
 	literal := ""
 	for text != "" {
 		at := strings.IndexByte(text, '$')
@@ -38,11 +40,13 @@ func newTemplate(text string, captures int) (t template) {
 		if ref, err := strconv.Atoi(name); err == nil && ref <= captures {
 			t.literals, t.refs = append(t.literals, literal), append(t.refs, ref)
 			literal = ""
+		} else {
+			missing = cmp.Or(missing, name)
 		}
 		text = rest
 	}
 	t.literals = append(t.literals, literal+text)
-	return t
+	return t, missing
 }
 
 func referenceByte(c byte) bool {
