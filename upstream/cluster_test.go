@@ -523,6 +523,24 @@ func TestWeightsOfLocalitiesThatAreGoneAreForgotten(t *testing.T) {
 	if known := c.assignment.Priorities[0].LocalityWeights; len(known) != 0 {
 		t.Errorf("without hosts the weights are %v", known)
 	}
+
+	// Of several priorities, only the last one or only the first one changes.
+	weights := func(zones ...string) (out []PriorityHosts) {
+		for p, zone := range zones {
+			at := hosts(spec(1+p, inZone(zone))).Priorities[0]
+			at.LocalityWeights = map[config.Locality]uint32{{Zone: zone}: 3}
+			out = append(out, at)
+		}
+		return out
+	}
+	for _, zones := range [][]string{{"a", "b"}, {"a", "c"}, {"d", "c"}} {
+		c.UpdateHosts(0, &Assignment{Priorities: weights(zones...)})
+		for p, zone := range zones {
+			if known := c.assignment.Priorities[p].LocalityWeights; len(known) != 1 || known[config.Locality{Zone: zone}] != 3 {
+				t.Errorf("%v: the weights of priority %d are %v", zones, p, known)
+			}
+		}
+	}
 }
 
 func TestResolveAssignment(t *testing.T) {

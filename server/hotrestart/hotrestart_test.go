@@ -119,9 +119,12 @@ func (w *world) Write(b []byte) (int, error) {
 	return w.log.Write(b)
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newPatientWorld(t, 10*time.Second) }
+
+// newPatientWorld is newWorld with another time limit.
+func newPatientWorld(t *testing.T, limit time.Duration) *world {
 	w := &world{t: t, process: newFake()}
-	w.cfg = Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(w, nil))}
+	w.cfg = Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: limit, Logger: slog.New(slog.NewTextHandler(w, nil))}
 	var err error
 	if w.Parent, err = Listen(w.cfg); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -314,4 +315,67 @@ func TestReasonIsLogged(t *testing.T) {
 	if text := w.log.String(); !strings.Contains(text, "hot restart: successor") || !strings.Contains(text, "no greeting") {
 		t.Errorf("log: %q", text)
 	}
+}
+
+// TestTruncatedMessage: the end of a connection between messages is its end, and within
+// one, wherever it is, the error says so.
+func TestTruncatedMessage(t *testing.T) {
+	whole := append(head{answerDone, 9, 0, 1}.append(nil), "123456789"...)
+	for n := range whole {
+		a, b := newPair(t)
+		_, _ = a.conn.Write(whole[:n])
+		_ = a.conn.Close()
+		_, err := b.receive(time.Minute)
+		if within := strings.Contains(fmt.Sprint(err), "in the middle of a message"); !errors.Is(err, errEnd) || within != (n > 0) {
+			t.Errorf("after %d of %d bytes: %v", n, len(whole), err)
+		}
+	}
+}
+
+// TestRunEndsBesideASilentSuccessor: the end of the context ends Run, although a
+// successor says nothing, long before its time is up.
+func TestRunEndsBesideASilentSuccessor(t *testing.T) {
+	w := newPatientWorld(t, time.Hour)
+	w.dial(Successor{})
+	idle, err := net.DialUnix("unix", nil, w.cfg.address(w.cfg.Epoch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	w.stop()
+	if _, err := idle.Read(make([]byte, 1)); err == nil {
+		t.Error("the successor is answered")
+	}
+}
+
+// TestAwaitEnd: a configuration without a time limit waits for the default one, until the
+// parent has closed its sockets; without a parent it does not wait.
+func TestAwaitEnd(t *testing.T) {
+	cfg := Config{Path: filepath.Join(t.TempDir(), "hot")}
+	next := cfg
+	next.Epoch++
+	AwaitEnd(next)
+	ln, err := net.ListenUnix("unix", cfg.address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		AwaitEnd(next)
+	}()
+	for range 3 {
+		c, err := ln.AcceptUnix() // it asks again and again
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	select {
+	case <-ended:
+		t.Error("it does not wait for the end")
+	default:
+	}
+	_ = ln.Close()
+	<-ended
 }

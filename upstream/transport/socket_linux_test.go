@@ -2,8 +2,10 @@ package transport_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -169,10 +171,22 @@ func TestConnectTimeout(t *testing.T) {
 		t.Errorf("dial: %v, want a timeout of 10ms", err)
 	}
 
+	// The end of the caller's own deadline, whether it was before or comes now, is not a
+	// timeout of the cluster.
+	c.ConnectTimeout = time.Hour
+	for _, limit := range []time.Duration{-time.Second, 10 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		d := dialer(t, c)
+		_, err = d.Dial(ctx, h, transport.Options{})
+		if e, ok := err.(*transport.Error); !ok || e.Timeout || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("dial with a deadline in %v: %v, want the end of this deadline", limit, err)
+		}
+		cancel()
+	}
+
 	// A canceled context is not a timeout.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	c.ConnectTimeout = time.Hour
 	_, err = dialer(t, c).Dial(ctx, h, transport.Options{})
 	if e, ok := err.(*transport.Error); !ok || e.Timeout {
 		t.Errorf("dial with a cancelled context: %v, want an error without a timeout", err)
