@@ -46,6 +46,9 @@ var sinkKinds = []struct {
 	{"dogstatsd", "udp", func(a string, o sinkqueue.Options) (flush.Sink, error) {
 		return statsdsink.New(statsdsink.Config{Options: o, Address: a, Format: statsdsink.DogStatsD})
 	}},
+	{"dogstatsd-8192", "udp", func(a string, o sinkqueue.Options) (flush.Sink, error) {
+		return statsdsink.New(statsdsink.Config{Options: o, Address: a, Format: statsdsink.DogStatsD, PacketBytes: 8192})
+	}},
 	{"dogstatsd-tcp", "tcp", func(a string, o sinkqueue.Options) (flush.Sink, error) {
 		return statsdsink.New(statsdsink.Config{Options: o, Network: statsdsink.TCP, Address: a, Format: statsdsink.DogStatsD})
 	}},

@@ -19,6 +19,9 @@ func (b *Batch) Add(line []byte) {
 		b.End()
 	}
 	if b.lines == 0 {
+		if cap(b.data) < b.Limit {
+			b.data = make([]byte, 0, b.Limit)
+		}
 		b.data = append(b.data[:0], b.Head...)
 	}
 	b.data = append(b.data, line...)
@@ -28,7 +31,20 @@ func (b *Batch) Add(line []byte) {
 // End queues the packet, unless it has no lines.
 func (b *Batch) End() {
 	if b.lines > 0 {
-		b.Queue.Add(append([]byte(nil), b.data...), b.lines)
-		b.data, b.lines = b.data[:0], 0
+		var packet []byte
+		packet, b.data = Detach(b.data, b.Limit)
+		b.Queue.Add(packet, b.lines)
+		b.lines = 0
 	}
+}
+
+// Detach returns the packet in buf for a queue, which keeps it, and the buffer of the next
+// packet. A packet that fills less than half of buf is copied if buf has no room for
+// another packet of limit bytes. So a queue holds at most twice the memory that it counts.
+func Detach(buf []byte, limit int) (packet, rest []byte) {
+	n := len(buf)
+	if cap(buf)-n < limit && n < cap(buf)/2 {
+		return append([]byte(nil), buf...), buf[:0]
+	}
+	return buf[:n:n], buf[n:]
 }

@@ -148,6 +148,35 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// TestDetachedPackets are short and long ones in a buffer that has room for another
+// packet or not.
+func TestDetachedPackets(t *testing.T) {
+	for _, tt := range []struct {
+		length, room, limit int
+		copied              bool
+	}{
+		{10, 100, 100, true}, {49, 100, 100, true}, {50, 100, 100, false}, {100, 100, 100, false},
+		{10, 100, 91, true}, {10, 100, 90, false}, {60, 100, 20, false},
+	} {
+		buf := make([]byte, tt.length, tt.room)
+		packet, rest := sinkqueue.Detach(buf, tt.limit)
+		if copied := &packet[0] != &buf[0]; copied != tt.copied {
+			t.Errorf("%d bytes of %d, limit %d: copied %v", tt.length, tt.room, tt.limit, copied)
+		}
+		wantRoom := tt.room - tt.length
+		if tt.copied {
+			wantRoom = tt.room
+		}
+		if len(packet) != tt.length || len(rest) != 0 || cap(rest) != wantRoom {
+			t.Errorf("%d bytes of %d, limit %d: packet of %d, rest %d of %d", tt.length, tt.room, tt.limit, len(packet), len(rest), cap(rest))
+		}
+		rest = append(rest, 1)
+		if packet = append(packet, 2); packet[0] != 0 || rest[0] != 1 {
+			t.Errorf("%d bytes of %d, limit %d: packet and buffer share memory", tt.length, tt.room, tt.limit)
+		}
+	}
+}
+
 func TestDefaultSizes(t *testing.T) {
 	for _, tt := range []struct {
 		network sinkqueue.Network

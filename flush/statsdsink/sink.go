@@ -322,9 +322,9 @@ func (s *Sink) end() {
 	if s.cfg.FinalNewline || s.cfg.Network.Stream() {
 		s.packet = append(s.packet, '\n')
 	}
-	n := len(s.packet)
-	packed := sinkqueue.Packed{Data: s.packet[:n:n], Metrics: s.lines}
-	s.packet, s.lines = s.packet[n:], 0
+	packed := sinkqueue.Packed{Metrics: s.lines}
+	packed.Data, s.packet = sinkqueue.Detach(s.packet, s.cfg.PacketBytes)
+	s.lines = 0
 	if s.cfg.Network != UDP {
 		s.queue.Add(packed.Data, packed.Metrics)
 		return

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -464,5 +465,35 @@ func TestLinesWithTheSamePattern(t *testing.T) {
 			}
 			s.Close()
 		}
+	}
+}
+
+// TestShortPacketsHoldLittleMemory queues short packets that nothing sends.
+func TestShortPacketsHoldLittleMemory(t *testing.T) {
+	for _, network := range []statsdsink.Network{statsdsink.UDP, statsdsink.TCP} {
+		st := store.New(store.Options{})
+		sink, err := statsdsink.New(statsdsink.Config{Options: sinkqueue.Options{Store: st}, Network: network, Address: "127.0.0.1:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := st.Root().Counter("c")
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		const flushes = 500
+		for range flushes {
+			c.Inc()
+			snap := st.Flush(store.FlushOptions{})
+			if err := sink.Flush(snap); err != nil {
+				t.Fatal(err)
+			}
+			snap.Close()
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 1<<20 { // a buffer each would be 31 MiB
+			t.Errorf("%s: %d packets hold %d bytes", network, flushes, held)
+		}
+		runtime.KeepAlive(sink)
 	}
 }
