@@ -44,6 +44,39 @@ func TestWindowCoversItsAge(t *testing.T) {
 	}
 }
 
+// TestWindowBeforeTheEpoch: steps are equally long on both sides of 1970.
+func TestWindowBeforeTheEpoch(t *testing.T) {
+	l, err := NewLayout(Config{Window: time.Minute, Steps: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seconds, want := range map[int64]int64{-41: -3, -40: -2, -21: -2, -20: -1, -1: -1, 0: 0, 19: 0, 20: 1} {
+		if got := l.step(time.Unix(seconds, 0)); got != want {
+			t.Errorf("second %d is in step %d, want %d", seconds, got, want)
+		}
+	}
+}
+
+// TestMergeSnapshotsOfOneInUse: the sum is in use, and has the window, if either is.
+func TestMergeSnapshotsOfOneInUse(t *testing.T) {
+	l, err := NewLayout(Config{Window: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_700_000_400, 0)
+	used, unused := New(l), New(l)
+	used.Record(3)
+	a, b := used.MergeAt(now), unused.MergeAt(now)
+	for name, s := range map[string]*Snapshot{"first": MergeSnapshots(a, b), "second": MergeSnapshots(b, a)} {
+		if !s.Used || s.Cumulative.Count() != 1 || s.Interval.Count() != 1 || s.Window(now).Count() != 1 {
+			t.Errorf("%s in use: %t, %d, %d, %d in the window", name, s.Used, s.Cumulative.Count(), s.Interval.Count(), s.Window(now).Count())
+		}
+	}
+	if s := MergeSnapshots(b, b); s.Used || s.Cumulative.Count() != 0 {
+		t.Error("the sum of unused ones is in use")
+	}
+}
+
 func TestWindowOfClockSetBack(t *testing.T) {
 	l, err := NewLayout(Config{Window: time.Minute, Steps: 3})
 	if err != nil {
@@ -115,6 +148,15 @@ func TestShownSettings(t *testing.T) {
 	} {
 		if _, err := NewLayout(c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for _, factor := range []float64{0, 1} {
+		l, err := NewLayout(Config{NativeFactor: factor, NativeBuckets: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if schema, buckets, ok := l.NativeSchema(); ok || schema != 0 || buckets != 0 {
+			t.Errorf("factor %v: schema %d, %d buckets, %t", factor, schema, buckets, ok)
 		}
 	}
 	for factor, want := range map[float64]int{1.1: 3, 2: 0, 4: -1, 1.0001: 8, 1e30: -4} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -334,6 +336,85 @@ func TestFilterOrigin(t *testing.T) {
 		if got := strings.Join(names, " "); got != want {
 			t.Errorf("%+v: %q, want %q", f, got, want)
 		}
+	}
+}
+
+// TestFilteredLists has stats that a filter leaves out before, between and behind others,
+// in all lists of a snapshot.
+func TestFilteredLists(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, name := range []string{"a.debug", "b", "c.debug", "d", "e.debug"} {
+		st.Root().Counter("c." + name).Add(3)
+		st.Root().Gauge("g." + name).Set(4)
+		st.Root().GaugeWithMode("hidden."+name, store.HiddenAccumulate).Set(4)
+		st.Root().Histogram("h."+name, store.Unspecified).Record(5)
+		st.Root().Counter("unused." + name)
+	}
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	for _, kinds := range [][]store.Kind{nil, {store.KindCounter, store.KindGauge, store.KindHistogram}, {store.KindText}} {
+		f := sinkqueue.Filter{Exclude: match.List{match.Suffix(".debug")}, Kinds: kinds}
+		got := map[string][]string{}
+		f.Counters(snap, func(c *store.Cursor, n uint64) { got["counters"] = append(got["counters"], fmt.Sprint(c.Name(), n)) })
+		f.ChangedGauges(snap, func(c *store.Cursor) { got["gauges"] = append(got["gauges"], c.Name()) })
+		f.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) {
+			got["histograms"] = append(got["histograms"], fmt.Sprint(c.Name(), h.Interval.Count()))
+		})
+		for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram} {
+			f.Used(snap.View(), k, func(c *store.Cursor) { got["used"] = append(got["used"], c.Name()) })
+		}
+		want := map[string][]string{
+			"counters": {"c.b3", "c.d3"}, "gauges": {"g.b", "g.d"}, "histograms": {"h.b1", "h.d1"},
+			"used": {"c.b", "c.d", "g.b", "g.d", "h.b", "h.d"},
+		}
+		if len(kinds) == 1 {
+			want = map[string][]string{}
+		}
+		if !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("kinds %v: %q, want %q", kinds, got, want)
+		}
+	}
+}
+
+// TestStateOfShards: the state has the oldest packet and the next attempt of all shards,
+// whichever has them, and Take gives packets of all shards by their age.
+func TestStateOfShards(t *testing.T) {
+	for first := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			q, metric, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) { c.Shards, c.QueueAge = 3, time.Hour })
+			defer stop()
+			if d := q.Delivery(); d.Packets != 0 || d.Age != 0 || !d.NextRetry.IsZero() || q.Shards() != 3 {
+				t.Errorf("empty: %+v", d)
+			}
+			began := time.Now()
+			for i := range 3 {
+				q.AddTo((first+i)%3, fmt.Appendf(nil, "%c:1\n", 'a'+i), 2)
+				time.Sleep(time.Second)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			d := q.Delivery()
+			if d.Packets != 3 || d.Bytes != 12 || d.Metrics != 6 || d.Age != time.Since(began) {
+				t.Errorf("%+v after %v", d, time.Since(began))
+			}
+			if wait := time.Until(d.NextRetry); wait <= 0 || wait > sinkqueue.MaxRetry*12/10 {
+				t.Errorf("the next attempt is in %v", wait)
+			}
+			if got := time.Duration(metric("queue_age_seconds")) * time.Second; got > d.Age || got < d.Age-40*time.Second {
+				t.Errorf("the gauge says %v", got)
+			}
+			q.Hold(t.Context())
+			q.Release(false)
+			var got string
+			metrics := 0
+			q.Take(func(data []byte, n int) { got += string(data); metrics += n })
+			if want := "a:1\nb:1\nc:1\n"; got != want || metrics != 6 {
+				t.Errorf("took %q with %d metrics, want %q", got, metrics, want)
+			}
+			if d := q.Delivery(); d.Packets != 0 || d.Bytes != 0 || d.Metrics != 0 || d.Age != 0 {
+				t.Errorf("after Take: %+v", d)
+			}
+		})
 	}
 }
 
