@@ -41,6 +41,9 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 		return w.asset(asset)
 	}
 	if e == nil || !s.exists(e) {
+		if text := s.absent(r.path); text != "" && s.cfg.Mode != ModeMetricsOnly {
+			return w.text(404, text)
+		}
 		w.SetStatus(404)
 		_, err := w.Write(s.appendHelp([]byte("invalid path. ")))
 		return err

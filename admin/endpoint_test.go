@@ -11,6 +11,32 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
+// TestAbsentEndpointsNameTheirSetting requests paths that other servers have. Any other
+// path has the list of commands as its answer.
+func TestAbsentEndpointsNameTheirSetting(t *testing.T) {
+	bare, metrics := newServer(t, Config{}), newServer(t, Config{Mode: ModeMetricsOnly})
+	full := newServer(t, Config{DebugEndpoints: true})
+	for path, want := range map[string]string{
+		"/sinks": "sinks", "/ui/sinks": "sinks", "/ingest": "section statsd", "/ui/ingest": "section statsd", "/ingest/mapping": "section statsd",
+		"/ingest/reload": "statsd.mapping", "/tap": "admin.tap", "/debug/pprof/": "admin.debug_endpoints", "/debug/pprof/heap": "admin.debug_endpoints",
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			r := bare.Request(method, path, nil)
+			if text := string(r.Body); r.Status != 404 || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
+				t.Errorf("%s %s: %d %s", method, path, r.Status, text)
+			}
+		}
+		if text := string(metrics.Request("GET", path, nil).Body); !strings.HasPrefix(text, "invalid path. ") {
+			t.Errorf("metrics only: GET %s: %s", path, text)
+		}
+	}
+	for _, path := range []string{"/sinks/", "/ingest/none", "/debug/pprof/none", "/debug/pprof"} {
+		if text := string(full.Request("GET", path, nil).Body); !strings.HasPrefix(text, "invalid path. ") {
+			t.Errorf("GET %s: %s", path, text)
+		}
+	}
+}
+
 func TestEveryEndpointIsListed(t *testing.T) {
 	s := newServer(t, Config{})
 	help, home := string(s.Request("GET", "/help", nil).Body), string(s.Request("GET", "/", nil).Body)

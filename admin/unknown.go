@@ -8,6 +8,25 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
+// absent returns the answer for a path that only servers with a certain setting have, ""
+// for others.
+func (s *Server) absent(path string) string {
+	switch path {
+	case "/sinks", "/ui/sinks":
+		return "no sinks are configured; an entry in sinks or stats_sinks adds one\n"
+	case "/ingest/reload":
+		return "no mapping rules are configured; statsd.mapping adds some\n"
+	case "/ingest", "/ingest/events", "/ingest/explain", "/ingest/forget", "/ingest/mapping", "/ui/ingest":
+		return "there is no StatsD input; the section statsd adds it\n"
+	case "/tap":
+		return "the tap is off; admin.tap: {} turns it on\n"
+	}
+	if strings.HasPrefix(path, "/debug/pprof/") && !s.cfg.DebugEndpoints {
+		return "the debug endpoints are off; admin.debug_endpoints: true turns them on\n"
+	}
+	return ""
+}
+
 // unknownParams returns the distinct parameters that e does not have.
 func (e *Endpoint) unknownParams(q Query) []string {
 	if e.OpenParams || !e.Fixed && len(e.Params) == 0 {

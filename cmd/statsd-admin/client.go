@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
 const (
@@ -219,13 +220,31 @@ func clientTLS(ca, cert, key string) (*tls.Config, error) {
 	return cfg, nil
 }
 
+// noSuchPath describes a path that is not in the help text of a server.
+func noSuchPath(path, help string) string {
+	near := spelling.Nearest(path, func(yield func(string) bool) {
+		for line := range strings.Lines(help) {
+			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "  "), ":"); ok && strings.HasPrefix(name, "/") {
+				if !yield(strings.TrimSuffix(name, " (POST)")) {
+					return
+				}
+			}
+		}
+	}, len(path)/3)
+	if near != "" {
+		return "there is no such path; did you mean " + near + "?"
+	}
+	return "there is no such path; statsd-admin get /help lists all"
+}
+
 // responseError describes an answer in one line: its status and the beginning of its body.
 func responseError(r *http.Response) string {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, shownBytes)) // best effort
-	text := strings.TrimSpace(string(body))
-	if r.StatusCode == http.StatusNotFound {
-		text, _, _ = strings.Cut(text, "\n") // the list of all paths follows
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxFile)) // best effort
+	text := string(body)
+	if help, ok := strings.CutPrefix(text, "invalid path. "); ok && r.StatusCode == http.StatusNotFound {
+		return r.Status + ": " + noSuchPath(r.Request.URL.Path, help)
 	}
+	text = strings.TrimSpace(text[:min(len(text), shownBytes)])
 	if text != "" {
 		return r.Status + ": " + escaped(text)
 	}
