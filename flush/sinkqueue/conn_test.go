@@ -197,6 +197,32 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
+// TestFailedDials: nothing is sent while there is no connection, and the next packet tries
+// again.
+func TestFailedDials(t *testing.T) {
+	dials, fails := 0, true
+	r := refusing{largest: 100}
+	c := NewConn(ConnConfig{
+		Network: UDP, Timeout: time.Second, PacketBytes: 100,
+		Dial: func(context.Context) (net.Conn, error) {
+			if dials++; fails {
+				return nil, os.ErrDeadlineExceeded
+			}
+			return &r, nil
+		},
+	})
+	for i := range 4 {
+		fails = i < 2
+		n, err := c.Send(t.Context(), []byte("a:1|c"))
+		if fails && (n != 0 || !errors.Is(err, os.ErrDeadlineExceeded)) || !fails && (n != 5 || err != nil) {
+			t.Errorf("packet %d: %d bytes are sent: %v", i, n, err)
+		}
+	}
+	if want := []string{"a:1|c", "a:1|c"}; dials != 3 || !slices.Equal(r.got, want) {
+		t.Errorf("%d dials, got %q, want %q", dials, r.got, want)
+	}
+}
+
 // closing counts how often it is closed. Other methods panic.
 type closing struct {
 	net.Conn

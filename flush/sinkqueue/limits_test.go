@@ -85,6 +85,32 @@ func TestLongestWait(t *testing.T) {
 	})
 }
 
+// TestNoAttemptAfterTheAge: a packet that gets too old during a pause is not tried again.
+func TestNoAttemptAfterTheAge(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const age = time.Second
+			r := &target{err: errDown}
+			q, metric, stop := queue(t, r, func(c *sinkqueue.Config) {
+				if c.QueueAge = age; many {
+					c.SendAll = func([][]byte) bool { return false }
+				}
+			})
+			began := time.Now()
+			q.AddAll([]sinkqueue.Packed{{Data: []byte("a:1\n"), Metrics: 1}, {Data: []byte("b:1\n"), Metrics: 1}})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if last := r.at[len(r.at)-1].Sub(began); last > age || len(r.at) < 3 {
+				t.Errorf("%d attempts, the last after %v", len(r.at), last)
+			}
+			if metric("dropped_packets") != 2 || metric("owed_series") != 2 {
+				t.Errorf("%d packets dropped, %d series owed", metric("dropped_packets"), metric("owed_series"))
+			}
+			stop()
+		})
+	}
+}
+
 // TestIntervalIsNotNegative: 0 means every flush.
 func TestIntervalIsNotNegative(t *testing.T) {
 	for interval, ok := range map[time.Duration]bool{-1: false, 0: true, 1: true} {
@@ -113,6 +139,7 @@ func TestAlphabets(t *testing.T) {
 	}{
 		{"graphite", sinkqueue.GraphiteAlphabet(), func(c byte) bool { return strings.IndexByte(letters+"_-.", c) >= 0 }},
 		{"statsd", sinkqueue.StatsDAlphabet(), func(c byte) bool { return strings.IndexByte(control+":|@#,", c) < 0 }},
+		{"labels", sinkqueue.LabelAlphabet(), func(c byte) bool { return strings.IndexByte(control+":|@#,=[]", c) < 0 }},
 		{"values", sinkqueue.ValueAlphabet(), func(c byte) bool { return strings.IndexByte(control+"|,", c) < 0 }},
 	} {
 		for i, got := range tt.alphabet.Append([]byte("/"), all)[1:] {
