@@ -304,6 +304,51 @@ func TestRefsAndKinds(t *testing.T) {
 	})
 }
 
+// TestOthersFollow: stats that a client has not asked for stand before, between and behind its
+// own, at the beginning and among the changes.
+func TestOthersFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		root := w.store.Root()
+		var want []string
+		var change []func()
+		for i, name := range []string{"a", "b", "c", "d", "e"} {
+			mode := store.HiddenAccumulate
+			if i%2 == 1 {
+				mode = store.Accumulate
+				want = append(want, name)
+			}
+			g := root.GaugeWithMode(name, mode)
+			g.Set(1)
+			change = append(change, func() { g.Add(1) })
+		}
+		refs := []uint64{1 << 40}
+		v := w.store.View()
+		for _, name := range want {
+			cur, _ := v.Find(name)
+			refs = append(refs, cur.Ref(), 1<<41)
+		}
+		v.Close()
+		p, q := &page{}, &page{}
+		defer w.listen(p, deltastream.Request{})()
+		defer w.listen(q, deltastream.Request{Refs: refs})()
+		all, some := newTable(t), newTable(t)
+		for value := 1; value <= 2; value++ {
+			got, want := all.read(p.take()).String(), fmt.Sprintf("b=%d 0 d=%d 0", value, value)
+			if got != want {
+				t.Errorf("all that is shown: %s, want %s", got, want)
+			}
+			if got := some.read(q.take()).String(); got != want {
+				t.Errorf("by reference: %s, want %s", got, want)
+			}
+			for _, f := range change {
+				f()
+			}
+			w.tick()
+		}
+	})
+}
+
 func TestEndedStatsAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, deltastream.Config{})

@@ -123,6 +123,39 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// foreign is a context whose children need a goroutine until they end.
+type foreign struct {
+	context.Context
+	done chan struct{}
+}
+
+func (f foreign) Done() <-chan struct{} { return f.done }
+func (foreign) Value(any) any           { return nil }
+
+// TestExportLeavesNothing: a call that has ended holds on to neither its caller's context
+// nor its time limit.
+func TestExportLeavesNothing(t *testing.T) {
+	fails := false
+	address := serve(t, func(context.Context, string, []byte) ([]byte, error) {
+		if fails {
+			return nil, status.Error(codes.Unavailable, "")
+		}
+		return nil, nil
+	})
+	tr := connect(t, to(address))
+	if _, err := tr.Export(t.Context(), nil); err != nil { // connects
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	for range 2 {
+		if _, err := tr.Export(foreign{t.Context(), make(chan struct{})}, nil); (err != nil) != fails {
+			t.Error(err)
+		}
+		fails = true
+	}
+	goleak.VerifyNone(t, before)
+}
+
 // TestAnswers checks what each status means for a request.
 func TestAnswers(t *testing.T) {
 	info := func(c codes.Code, after time.Duration) error {
