@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -213,5 +214,109 @@ func TestBundleMembersAreBounded(t *testing.T) {
 	}
 	if _, err := m.Write([]byte("6")); !errors.Is(err, errMemberFull) || !m.cut || m.n != bundleMember {
 		t.Errorf("%v %+v", err, m)
+	}
+}
+
+// TestBundleHasWhatIsThere: endpoints that do not exist or are not allowed have no file,
+// and a CPU profile is made only if asked for.
+func TestBundleHasWhatIsThere(t *testing.T) {
+	names := func(c Config, target string) string {
+		t.Helper()
+		r := newServer(t, c).Request("POST", target, nil)
+		if r.Status != 200 {
+			t.Fatalf("%s: %d %s", target, r.Status, r.Body)
+		}
+		var out []string
+		for name := range unzipped(t, r.Body) {
+			out = append(out, name)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	const always = " build.txt "
+	all := " " + names(Config{Sources: newWorld().sources()}, "/bundle?cpu=0s") + " "
+	if strings.Contains(all, "cpu.pprof") || !strings.Contains(all, always) || !strings.Contains(all, " clusters.json ") {
+		t.Errorf("all: %s", all)
+	}
+	sources := newWorld().sources()
+	sources.Ingest, sources.Sinks = nil, nil
+	few := " " + names(Config{Sources: sources}, "/bundle") + " "
+	if strings.Contains(few, "sinks.json") || strings.Contains(few, "ingest.json") || !strings.Contains(few, always) || !strings.Contains(few, " stats.txt ") {
+		t.Errorf("without sources: %s", few)
+	}
+	allowed := " " + names(Config{Sources: newWorld().sources(), AllowPaths: []Matcher{exact("/bundle"), prefix("/memory")}}, "/bundle") + " "
+	if strings.Contains(allowed, "stats.txt") || !strings.Contains(allowed, always) || !strings.Contains(allowed, " memory.json ") {
+		t.Errorf("allowed: %s", allowed)
+	}
+}
+
+// brokenWriter fails after n bytes.
+type brokenWriter struct{ n int }
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.n -= len(p); w.n < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+// TestBundleReportsABrokenWriter wherever it breaks, and the next bundle is whole.
+func TestBundleReportsABrokenWriter(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	var whole bytes.Buffer
+	if err := s.Bundle(context.Background(), &whole, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < whole.Len()/2; n += 997 {
+		if err := s.Bundle(context.Background(), &brokenWriter{n}, 0); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("broken after %d bytes: %v", n, err)
+		}
+	}
+	whole.Reset()
+	if err := s.Bundle(context.Background(), &whole, 0); err != nil {
+		t.Fatal(err)
+	}
+	unzipped(t, whole.Bytes())
+}
+
+// TestManifestSaysWhatIsMissing: a file that failed has the reason without secrets, and one
+// that was cut is marked.
+func TestManifestSaysWhatIsMissing(t *testing.T) {
+	var out bytes.Buffer
+	b := bundle{ctx: context.Background(), zip: zip.NewWriter(&out), now: testTime()}
+	b.manifest.BeginList()
+	for _, p := range []bundlePart{
+		{name: "a", write: func(w io.Writer) error {
+			_, _ = io.WriteString(w, "part")
+			return errors.New(" no luck\n")
+		}},
+		{name: "b", write: func(io.Writer) error { return errors.New("token: hush") }},
+		{name: "c.pprof", write: func(w io.Writer) error {
+			w.(*member).n = bundleMember
+			_, err := w.Write([]byte("x"))
+			return err
+		}},
+		{name: "d", write: func(io.Writer) error { return nil }},
+	} {
+		if err := b.add(p); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+	}
+	b.manifest.EndList()
+	var got []struct {
+		Name, Error string
+		Bytes       int
+		Truncated   *bool
+	}
+	if err := json.Unmarshal(b.manifest.Bytes(), &got); err != nil || len(got) != 4 {
+		t.Fatalf("%v: %s", err, b.manifest.Bytes())
+	}
+	if got[0].Error != "no luck" || got[0].Bytes != 4 || got[1].Error != "[redacted]" || got[3].Error != "" || got[3].Bytes != 0 {
+		t.Errorf("%s", b.manifest.Bytes())
+	}
+	for i, f := range got {
+		if cut := f.Truncated != nil && *f.Truncated; cut != (i == 2) || cut && f.Error != "" {
+			t.Errorf("%+v", f)
+		}
 	}
 }
