@@ -3,11 +3,13 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -199,6 +201,7 @@ type fullListener struct {
 	net.Listener
 	s       *spare
 	pending net.Conn
+	taken   bool // a connection has the spare descriptor
 }
 
 func (l *fullListener) Accept() (nc net.Conn, err error) {
@@ -207,10 +210,12 @@ func (l *fullListener) Accept() (nc net.Conn, err error) {
 			return nil, err
 		}
 	}
-	if l.s.held() {
+	held := l.s.held()
+	if held || l.taken {
+		l.taken = l.taken && !held
 		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	}
-	nc, l.pending = l.pending, nil
+	nc, l.pending, l.taken = l.pending, nil, true
 	return nc, nil
 }
 
@@ -220,11 +225,101 @@ func (s *spare) held() bool {
 	return s.file != nil
 }
 
+// TestIdleConnectionsGiveBackTheSpareDescriptor: clients that connected before a probe and
+// say nothing do not keep it waiting for the time that a request may take.
+func TestIdleConnectionsGiveBackTheSpareDescriptor(t *testing.T) {
+	s := newServer(t, Config{Limits: Limits{ReadTimeout: time.Hour, IdleTimeout: time.Hour}})
+	ln := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: &s.spare}
+	const idle = 3
+	var ends []net.Conn
+	for range idle {
+		ends = append(ends, must(net.Dial("tcp", ln.Addr().String())))
+	}
+	probe := must(net.Dial("tcp", ln.Addr().String()))
+	defer probe.Close()
+	fmt.Fprint(probe, "GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ln) }()
+	if a := parseAnswers(t, string(must(io.ReadAll(probe))))[0]; a.status != 200 {
+		t.Errorf("%+v", a)
+	}
+	for _, c := range ends {
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("an idle connection reads %d bytes, %v", n, err)
+		}
+		_ = c.Close()
+	}
+	_ = s.Close()
+	<-ended
+	if n := s.metrics.rejected.Value(); n != idle {
+		t.Errorf("%d are counted as rejected, want %d", n, idle)
+	}
+}
+
+// connected returns the two ends of a connection.
+func connected(t *testing.T, network, address string) (near, far net.Conn) {
+	ln := must(net.Listen(network, address))
+	defer ln.Close()
+	near = must(net.Dial(network, ln.Addr().String()))
+	far = must(ln.Accept())
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near, far
+}
+
+// TestPatience halves with each silent client, down to its least, until one speaks.
+func TestPatience(t *testing.T) {
+	near, far := connected(t, "tcp", "127.0.0.1:0")
+	s := spare{patience: 4 * leastPatience, most: mostPatience}
+	for _, want := range []time.Duration{2 * leastPatience, leastPatience, leastPatience} {
+		if s.awaits(near) || s.patience != want {
+			t.Errorf("after a silent client %v, want %v", s.patience, want)
+		}
+	}
+	_ = far.Close()
+	s.patience = time.Hour
+	if !s.awaits(near) || s.patience != mostPatience {
+		t.Errorf("after one that spoke %v", s.patience)
+	}
+}
+
+// TestSpeaks: data that is there or comes, and the end, are noticed and not read; the
+// deadline is gone afterwards.
+func TestSpeaks(t *testing.T) {
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": t.TempDir() + "/s"} {
+		near, far := connected(t, network, address)
+		if speaks(near, time.Millisecond) {
+			t.Errorf("%s: a silent client speaks", network)
+		}
+		heard := make(chan bool)
+		go func() { heard <- speaks(near, time.Hour) }()
+		_, _ = far.Write([]byte("ab"))
+		if !<-heard || !speaks(near, time.Hour) {
+			t.Errorf("%s: data is not noticed", network)
+		}
+		var b [3]byte
+		if n, err := near.Read(b[:]); string(b[:n]) != "ab" || err != nil {
+			t.Errorf("%s: afterwards %q, %v", network, b[:n], err)
+		}
+		_ = far.Close()
+		if !speaks(near, time.Hour) {
+			t.Errorf("%s: the end is not noticed", network)
+		}
+		_ = near.Close()
+		if !speaks(near, time.Hour) {
+			t.Errorf("%s: a closed connection is silent", network)
+		}
+	}
+	if a, _ := net.Pipe(); !speaks(a, 0) {
+		t.Error("a connection without a descriptor is silent")
+	}
+}
+
 // TestReadyWithoutDescriptors checks that a process without free descriptors still
 // answers probes on new connections, one after the other, and nothing else.
 func TestReadyWithoutDescriptors(t *testing.T) {
 	s := newServer(t, Config{})
 	ln := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: &s.spare}
+	s.spare.patience, s.spare.most = time.Hour, time.Hour
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ln) }()
 	waitFor(t, "the address", func() bool { return s.Addr() != nil })

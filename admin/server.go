@@ -117,6 +117,7 @@ func New(cfg Config) (*Server, error) {
 		hosts:    newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
 		origins:  newOriginCheck(cfg.AllowedOrigins),
 		readers:  newOriginCheck(cfg.ReadOrigins),
+		spare:    spare{patience: mostPatience, most: mostPatience},
 		auth:     auth,
 		tls:      secured(cfg.TLS),
 		slots:    newSlots(runtime.GOMAXPROCS(0)),
@@ -371,12 +372,13 @@ func (s *Server) admit(nc net.Conn, at listenerKind, last bool) {
 	}
 	s.metrics.active.Inc()
 	go func() {
-		s.guard.Run("connection", func() { s.attend(c) })
+		s.guard.Run("connection", func() { s.attend(c, last) })
 	}()
 }
 
-// attend serves a connection until it ends.
-func (s *Server) attend(c *conn) {
+// attend serves a connection until it ends. last is set if it uses the reserved
+// descriptor, for which others wait: then its client has to speak soon.
+func (s *Server) attend(c *conn, last bool) {
 	defer func() {
 		s.connections.leave(c)
 		s.spare.fill()
@@ -388,7 +390,14 @@ func (s *Server) attend(c *conn) {
 			_ = c.Conn.Close()
 		}
 	}()
-	if s.greet(c) {
+	below := c.Conn
+	if c.raw != nil {
+		below = c.raw
+	}
+	if last && !s.spare.awaits(below) {
+		s.metrics.rejected.Inc()
+		c.cut()
+	} else if s.greet(c) {
 		_ = s.http.ServeConn(c) // fails only if the client is gone
 	}
 	returned = true

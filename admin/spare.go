@@ -6,6 +6,14 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
+)
+
+// Limits of patience: how long a client that got the reserved descriptor can be silent.
+// A probe sends its request at once.
+const (
+	mostPatience  = 100 * time.Millisecond
+	leastPatience = 5 * time.Millisecond
 )
 
 // spare holds a file descriptor in reserve, so that a connection can be accepted when
@@ -13,6 +21,29 @@ import (
 type spare struct {
 	mu   sync.Mutex
 	file *os.File // nil while a connection has its descriptor
+
+	// patience is for the next client. Each silent one halves it, so that a queue of
+	// idle connections does not use up the time of a probe behind them, whose request
+	// has long arrived.
+	patience time.Duration
+	most     time.Duration // patience after a client that spoke
+}
+
+// awaits reports whether the client of a connection with the reserved descriptor
+// speaks in time.
+func (s *spare) awaits(nc net.Conn) bool {
+	s.mu.Lock()
+	patience := s.patience
+	s.mu.Unlock()
+	spoke := speaks(nc, patience)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if spoke {
+		s.patience = s.most
+	} else {
+		s.patience = max(patience/2, leastPatience)
+	}
+	return spoke
 }
 
 // fill reserves a descriptor if none is reserved and one is free.
