@@ -502,3 +502,12 @@ func TestFieldsWithoutValuesOrTime(t *testing.T) {
 		t.Errorf("with an interval %q, without %q", with, without)
 	}
 }
+
+func TestUndeliveredIncrementsReturn(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st}, Address: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sinktest.Owed(t, st, s, increments)
+}

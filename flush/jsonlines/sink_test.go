@@ -316,3 +316,12 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 		}
 	}
 }
+
+func TestUndeliveredIncrementsReturn(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st}, Path: filepath.Join(t.TempDir(), "lines")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sinktest.Owed(t, st, s, increments)
+}

@@ -274,3 +274,15 @@ func TestWrongSettings(t *testing.T) {
 		}
 	}
 }
+
+func TestUndeliveredIncrementsReturn(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		st := store.New(store.Options{})
+		s, err := New(Config{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, Receiver: sinkhttp.Config{URL: "http://127.0.0.1:1"}, Delta: true, FullNames: full})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sinktest.Owed(t, st, s, increments)
+		s.client.Close()
+	}
+}

@@ -378,3 +378,14 @@ func TestPointsWithTheSamePattern(t *testing.T) {
 		stop()
 	}
 }
+
+func TestUndeliveredIncrementsReturn(t *testing.T) {
+	for _, batch := range []int{1, 100} {
+		st := store.New(store.Options{})
+		s, err := New(Config{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, Transport: &receiver{}, Delta: true, Batch: batch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sinktest.Owed(t, st, s, increments)
+	}
+}

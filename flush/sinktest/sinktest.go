@@ -3,6 +3,7 @@
 package sinktest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Receiver is a sink under test together with its destination.
@@ -161,6 +163,73 @@ func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 // NoOwn keeps the metrics of sinks and the server out of what a test sends.
 func NoOwn() sinkqueue.Filter {
 	return sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
+}
+
+// Owed checks that the increments of packets that were not delivered return to their
+// series, whether the series have grown since or not. The sink sends increments of st and
+// does not run; increments reads them as in [sinkqueue.Config].
+func Owed(t *testing.T, st *store.Store, s flush.Movable, increments func(data []byte, yield func(key []byte, n uint64))) {
+	t.Helper()
+	network := st.ScopeWith("", store.ScopeOptions{Network: true})
+	var counters []*store.Counter
+	for i := range 4 {
+		counters = append(counters, st.Root().Counter(fmt.Sprint("sinktest.plain", i)),
+			network.Counter("sinktest.tagged", tags.Tag{Name: "k", Value: fmt.Sprint("v", i)}, tags.Tag{Name: "region", Value: "eu"}))
+	}
+	var form string
+	flushed := func() map[string]uint64 {
+		t.Helper()
+		snap := st.Flush(store.FlushOptions{})
+		defer snap.Close()
+		if err := s.Flush(snap); err != nil {
+			t.Fatal(err)
+		}
+		packets := s.Hold(t.Context())
+		s.Release(true)
+		found := map[string]uint64{}
+		for _, p := range packets {
+			form = p.Form
+			increments(p.Data, func(key []byte, n uint64) {
+				if _, again := found[string(key)]; again {
+					t.Errorf("%q has increments twice", key)
+				}
+				if bytes.Contains(key, []byte("sinktest")) {
+					found[string(key)] += n
+				}
+			})
+		}
+		return found
+	}
+	for i, c := range counters {
+		c.Add(uint64(i) + 1)
+	}
+	lost := flushed()
+	if len(lost) != len(counters) {
+		t.Fatalf("%d series with increments, want %d", len(lost), len(counters))
+	}
+	for key, n := range lost {
+		if !s.Inherit(flush.Parcel{Sink: s.Name(), Form: form, Increments: n, Data: []byte(key)}) {
+			t.Errorf("the increments of %q are refused", key)
+		}
+	}
+	grown := 0
+	for i := 0; i < len(counters); i += 3 {
+		counters[i].Add(100)
+		grown++
+	}
+	for key, n := range flushed() {
+		switch n - lost[key] {
+		case 0:
+		case 100:
+			grown--
+		default:
+			t.Errorf("%q has %d increments, %d were owed", key, n, lost[key])
+		}
+		delete(lost, key)
+	}
+	if len(lost) != 0 || grown != 0 {
+		t.Errorf("%d series were not sent, and the growth of %d is missing", len(lost), grown)
+	}
 }
 
 // Own returns the value of a metric of a sink, 0 if there is none.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -209,5 +210,18 @@ func TestNumbersInPackets(t *testing.T) {
 	}
 	if n := observations([]byte(packet)); n != 12 {
 		t.Errorf("%d observations, want 12", n)
+	}
+}
+
+func TestUndeliveredIncrementsReturn(t *testing.T) {
+	for _, zeros := range []bool{false, true} {
+		for _, format := range []Format{DogStatsD, Graphite, Influx, Librato, SignalFX} {
+			st := store.New(store.Options{})
+			s, err := New(Config{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "dc", Value: "x"}}}, Address: "127.0.0.1:1", Format: format, ZeroDeltas: zeros})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sinktest.Owed(t, st, s, increments)
+		}
 	}
 }
