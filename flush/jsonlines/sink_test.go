@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -116,6 +118,33 @@ func fill(st *store.Store) {
 		h.Record(i + 1)
 	}
 	root.Text("shop.text").Set("x")
+}
+
+// TestSomePercentiles: histograms have the percentiles that are asked for, however many.
+func TestSomePercentiles(t *testing.T) {
+	for _, want := range []map[string]float64{nil, {"50": 5}, {"0": 1, "100": 10}, {"10": 1, "50": 5, "99.5": 10}} {
+		asked := []float64{}
+		for key := range want {
+			p, err := strconv.ParseFloat(key, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked = append(asked, p)
+		}
+		s, _, stop := started(t, Config{Percentiles: asked})
+		fill(s.cfg.Store)
+		tick(t, s)
+		stop()
+		data, err := os.ReadFile(s.cfg.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range parse(t, data) {
+			if r.Name == "shop.rt" && !maps.Equal(r.Percentiles, want) {
+				t.Errorf("%v: %v", asked, r.Percentiles)
+			}
+		}
+	}
 }
 
 func TestLines(t *testing.T) {

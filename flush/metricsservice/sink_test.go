@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -283,6 +284,45 @@ func TestUndeliveredIncrementsReturn(t *testing.T) {
 			t.Fatal(err)
 		}
 		sinktest.Owed(t, st, s, increments)
+		s.client.Close()
+	}
+}
+
+// TestNamelessStats: stats with nothing but tags are counted and not sent; the others are.
+func TestNamelessStats(t *testing.T) {
+	for _, delta := range []bool{true, false} {
+		st := store.New(store.Options{})
+		s, err := New(Config{Options: sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()}, Receiver: sinkhttp.Config{URL: "http://127.0.0.1:1"}, Delta: delta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := st.ScopeWith("", store.ScopeOptions{Network: true})
+		for i := range 2 {
+			network.Histogram("", store.Unspecified, tags.Tag{Name: "a", Value: fmt.Sprint(i)}).Record(1)
+			network.Counter("", tags.Tag{Name: "b", Value: fmt.Sprint(i)}).Inc()
+			if err := network.FloatGauge("", tags.Tag{Name: "c", Value: fmt.Sprint(i)}).Set(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		network.Counter("named", tags.Tag{Name: "b", Value: "v"}).Inc()
+		network.FloatGauge("named_g", tags.Tag{Name: "c", Value: "v"}).Add(1)
+		network.Histogram("named_h", store.Unspecified, tags.Tag{Name: "d", Value: "v"}).Record(1)
+		snap := st.Flush(store.FlushOptions{Totals: s.NeedsTotals()})
+		if err := s.Flush(snap); err != nil {
+			t.Fatal(err)
+		}
+		snap.Close()
+		var got []string
+		for _, p := range s.Hold(t.Context()) {
+			visit(p.Data, func(name []byte, _ uint64, _ metric) { got = append(got, string(name)) })
+		}
+		slices.Sort(got)
+		if got = slices.Compact(got); !slices.Equal(got, []string{"named", "named_g", "named_h"}) {
+			t.Errorf("delta %t: sent %q", delta, got)
+		}
+		if n := sinktest.Own(st, s.Name(), "skipped_names"); n != 6 {
+			t.Errorf("delta %t: %d stats are counted, want 6", delta, n)
+		}
 		s.client.Close()
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -147,6 +149,70 @@ func TestEndsAreMarked(t *testing.T) {
 		}
 		check("proxy_s_back", "0@1000000 1@1010000 3@1014999 0@1015000 1@1020000 1@1021000 stale@1021001",
 			"1000000>1@1010000 1000000>3@1014999 1015000>1@1020000 1015000>1@1021000 stale@1021001")
+	}
+}
+
+// TestDowngrade converts a request with a series of each kind: version 1.0 has native
+// histograms only if they were asked for, and no series that has nothing else.
+func TestDowngrade(t *testing.T) {
+	for _, native := range []bool{true, false} {
+		r := receive(t, Version1)
+		w := write(t, Config{HTTP: to(r.url), Shards: 1, Histograms: Native}, store.Options{})
+		for i := range 3 {
+			w.st.Root().Histogram(fmt.Sprint("h", i), store.Bytes).Record(5)
+			w.st.Root().Gauge(fmt.Sprint("g", i)).Set(uint64(i) + 1)
+			w.st.Root().Histogram(fmt.Sprint("i", i), store.Bytes).Record(5)
+		}
+		w.sink.queue.Hold(t.Context()) // so that the packets stay
+		w.tick()
+		packets := w.sink.queue.Hold(t.Context())
+		series := map[string]int{}
+		for _, data := range packets {
+			p, err := unpack(data.Data)
+			if err != nil || p.version != Version2 {
+				t.Fatal(p.version, err)
+			}
+			if p, err = downgrade(p, native); err != nil {
+				t.Fatal(err)
+			}
+			body, err := s2.Decode(nil, p.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			protobuf.Fields(body, func(f protobuf.Field) { // TimeSeries
+				var name string
+				points := 0
+				protobuf.Fields(f.Bytes, func(f protobuf.Field) {
+					switch f.Number {
+					case 1:
+						if text := string(f.Bytes); strings.Contains(text, "__name__") {
+							name = text[strings.Index(text, "proxy_"):]
+						}
+					case 2, 4:
+						points++
+					}
+				})
+				series[name] += points
+				n += points
+			})
+			if p.samples != n {
+				t.Errorf("%d samples, said to be %d", n, p.samples)
+			}
+		}
+		for i := range 3 {
+			for _, kind := range []string{"h", "i", "g"} {
+				want := 1
+				if kind != "g" && !native {
+					want = 0
+				}
+				if got := series[fmt.Sprint("proxy_", kind, i)]; got != want {
+					t.Errorf("native %t: proxy_%s%d has %d points, want %d", native, kind, i, got, want)
+				}
+			}
+		}
+		w.sink.queue.Release(true)
+		w.stop()
 	}
 }
 

@@ -88,6 +88,7 @@ func TestLines(t *testing.T) {
 		{"seconds", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Seconds).RecordDuration(250 * time.Microsecond) }, "p:0.25|ms"},
 		{"percent", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Percent).Record(500000) }, "p:0.5|h"},
 		{"bytes not allowed", Config{}, func(st *store.Store) { st.Root().Counter("a:b|c@d#e,f\ng").Inc() }, "a_b_c_d_e_f_g:1|c"},
+		{"two values", Config{}, func(st *store.Store) { st.Root().Histogram("h", store.Milliseconds).RecordN(12, 2) }, "h:12|ms|@0.5"},
 		{"bin", Config{}, func(st *store.Store) { st.Root().Histogram("h", store.Milliseconds).RecordN(12, 100) }, "h:12|ms|@0.01"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
