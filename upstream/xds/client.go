@@ -261,6 +261,7 @@ func (c *Client) wait(ctx context.Context) error {
 // ready that need no other cluster. It returns nil after all goroutines have stopped.
 func (c *Client) Run(ctx context.Context) error {
 	if c.wait(ctx) != nil {
+		close(c.layersReady)
 		return nil
 	}
 	var all sync.WaitGroup
