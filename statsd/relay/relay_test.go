@@ -570,6 +570,14 @@ func TestLoopsAreRefused(t *testing.T) {
 		if err := w.SetListeners([]string{tt.own}); err != nil != tt.loop {
 			t.Errorf("%s with the target %s: %v", tt.own, tt.target, err)
 		}
+		// The same among other listeners and targets.
+		const other = "tcp://192.0.2.7:99"
+		w = newWorld(t, Route{Targets: []Target{{Address: other}, {Address: tt.target}}}, Route{Targets: []Target{{Name: "z", Address: other}}})
+		for _, own := range [][]string{{tt.own, "udp://127.0.0.1:1"}, {"udp://127.0.0.1:1", tt.own}, {"unixgram:///run/z", tt.own}} {
+			if err := w.SetListeners(own); err != nil != tt.loop || tt.loop && !strings.Contains(err.Error(), tt.own+" of this server") {
+				t.Errorf("%q with the target %s: %v", own, tt.target, err)
+			}
+		}
 	}
 	// A name is checked when it is connected to.
 	own, err := net.Listen("tcp", "127.0.0.1:0")

@@ -195,6 +195,11 @@ func TestRevocation(t *testing.T) {
 		{"authority-revoked", deep.tls(between), ca.crl(t, later, 3) + between.crl(t, later), false, `"CN=between" is revoked`},
 		{"leaf-only", deep.tls(between), between.crl(t, later), true, ""},
 		{"leaf-only-revoked", deep.tls(between), between.crl(t, later, 11), true, `"CN=leaf" is revoked`},
+		{"between-other-blocks", leaf.tls(), ca.pem() + ca.crl(t, later, 10) + ca.pem(), false, `"CN=leaf" is revoked`},
+		{"second-entry", leaf.tls(), ca.crl(t, later, 99, 10, 98), false, `"CN=leaf" is revoked`},
+		{"second-list", leaf.tls(), between.crl(t, later) + ca.crl(t, later, 10), false, `"CN=leaf" is revoked`},
+		{"first-list", leaf.tls(), ca.crl(t, later, 10) + between.crl(t, later), false, `"CN=leaf" is revoked`},
+		{"ends-now", leaf.tls(), ca.crl(t, start()), false, ""},
 		{"forged-list", leaf.tls(), authorityFor(t, "root", 7, nil).crl(t, later), false, `no revocation list of "CN=root"`},
 	}
 	for _, tt := range tests {
