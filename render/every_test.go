@@ -2,16 +2,21 @@ package render
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // kinds makes a used stat of a name, by kind.
@@ -246,6 +251,137 @@ func TestSelections(t *testing.T) {
 						t.Errorf("type %d, hidden %d, bits %b: %s selects %q, want %q", typ, hidden, bits, way, got, want)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestNeighborsOfMergedFamilies: families before and behind one that several stats share are
+// shown as they are without it: their help, unit, names and form.
+func TestNeighborsOfMergedFamilies(t *testing.T) {
+	lines := func(merged, network bool, form string, write func(io.Writer, *store.Store, Options) error, o Options) []string {
+		t.Helper()
+		st := newStore(store.Options{Naming: naming.Rules{NetworkSeconds: true}})
+		net := st.ScopeWith("", store.ScopeOptions{Network: true, Histograms: &store.HistogramForm{Quantiles: []float64{0.5}}})
+		own := st.Root()
+		for _, sc := range []*store.Scope{own, net} {
+			for _, name := range []string{"a", "n", "z"} {
+				sc.Describe(name+".c", store.Description{Help: "Counter " + name, Unit: "c"})
+				sc.Counter(name + ".c").Add(3)
+				sc.Gauge(name + ".g").Set(4)
+				sc.Histogram(name+".h", store.Milliseconds).Record(1500)
+			}
+		}
+		if merged {
+			sc := own
+			if network {
+				sc = net
+			}
+			for _, name := range []string{"m.x", "m-x", "m+x"} {
+				sc.Describe(name+".c", store.Description{Help: "Merged"})
+				sc.Counter(name + ".c").Add(1)
+				sc.Gauge(name + ".g").Set(2)
+				sc.Histogram(name+".h", store.Milliseconds).Record(2500)
+			}
+		}
+		st.Flush(store.FlushOptions{}).Close()
+		var b bytes.Buffer
+		if err := write(&b, st, o); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for line := range strings.Lines(b.String()) {
+			if !strings.Contains(line, "Merged") && !regexp.MustCompile("m.x").MatchString(line) {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	for form, write := range map[string]func(io.Writer, *store.Store, Options) error{"exposition": Exposition, "openmetrics": OpenMetrics} {
+		for _, network := range []bool{false, true} {
+			for _, o := range []Options{{}, {Buckets: Summary}, {Escaping: AllowUTF8}} {
+				got, want := lines(true, network, form, write, o), lines(false, network, form, write, o)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, network %t: beside a shared family\n%swithout it\n%s", form, network, strings.Join(got, ""), strings.Join(want, ""))
+				}
+			}
+		}
+	}
+}
+
+// TestLargeFamiliesAreSplit: a family of many series is several messages of protobuf, each
+// with its name and little more than 256 KiB, and together with all series.
+func TestLargeFamiliesAreSplit(t *testing.T) {
+	st := newStore(store.Options{})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	const series = 10_000
+	for i := range series {
+		net.Counter("c", tags.Tag{Name: "k", Value: fmt.Sprint(strings.Repeat("v", 60), i)}).Inc()
+	}
+	var b bytes.Buffer
+	if err := Protobuf(&b, st, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	messages, found := 0, 0
+	for rest := b.Bytes(); len(rest) > 0; messages++ {
+		size, w := binary.Uvarint(rest)
+		msg := rest[w : w+int(size)]
+		if rest = rest[w+int(size):]; len(msg) > protoPiece+1000 {
+			t.Errorf("a message of %d bytes", len(msg))
+		}
+		var name string
+		protobuf.Fields(msg, func(f protobuf.Field) {
+			switch f.Number {
+			case 1:
+				name = string(f.Bytes)
+			case 4:
+				found++
+			}
+		})
+		if name != "c" {
+			t.Errorf("a message of %q", name)
+		}
+	}
+	if messages < 3 || found != series {
+		t.Errorf("%d messages with %d series", messages, found)
+	}
+}
+
+// TestBoundsAsInC: bounds of the program's own histograms that are not exact in binary are
+// shown with all their digits, and those of layouts with decimals with the shortest.
+func TestBoundsAsInC(t *testing.T) {
+	st := newStore(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{0.1, 2}}}})
+	st.Root().Histogram("plain", store.Unspecified).Record(1)
+	st.Root().Histogram("seconds", store.Seconds).Record(1)
+	st.Flush(store.FlushOptions{}).Close()
+	var b bytes.Buffer
+	if err := Exposition(&b, st, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`plain_bucket{le="0.10000000000000000555111512312578"} 0`, `plain_bucket{le="2"} 1`, `seconds_bucket{le="0.1"} 0`} {
+		if !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("no %s in\n%s", want, &b)
+		}
+	}
+}
+
+// TestHostFamiliesWithoutName: host statistics that have no metric name are left out, and the
+// others are shown.
+func TestHostFamiliesWithoutName(t *testing.T) {
+	st := newStore(store.Options{Naming: naming.Rules{Namespaces: []string{"cluster.endpoint"}}})
+	o := Options{Endpoints: func(yield func(*Endpoint) bool) {
+		yield(&Endpoint{Cluster: "c", Address: "1.2.3.4:5", Stats: []EndpointStat{
+			{"1st", false, 1}, {"cx_total", false, 2}, {"2nd", true, 3}, {"cx_active", true, 4},
+		}})
+	}}
+	for form, write := range map[string]func(io.Writer, *store.Store, Options) error{"exposition": Exposition, "openmetrics": OpenMetrics, "protobuf": Protobuf} {
+		var b bytes.Buffer
+		if err := write(&b, st, o); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]bool{"1st": false, "cx_total": true, "2nd": false, "cx_active": true} {
+			if got := strings.Contains(b.String(), name); got != want {
+				t.Errorf("%s: %s is shown: %t", form, name, got)
 			}
 		}
 	}

@@ -56,6 +56,7 @@ func TestFilterErrors(t *testing.T) {
 		{"many-classes", RE2, strings.Repeat(`\pL`, 300), FilterLimits{}, ErrTooComplex},
 		{"nested", ECMAScript, strings.Repeat(`(\([(]`, maxNested) + strings.Repeat(")*", maxNested), FilterLimits{}, nil},
 		{"nested-deep", ECMAScript, strings.Repeat("(", maxNested+1) + "a" + strings.Repeat(")*", maxNested+1), FilterLimits{}, ErrTooComplex},
+		{"nested-deep-behind-a-class", ECMAScript, "[a]" + strings.Repeat("(", maxNested+1) + "a" + strings.Repeat(")*", maxNested+1), FilterLimits{}, ErrTooComplex},
 		{"large-program", RE2, strings.Repeat("a{1000}", 11), FilterLimits{}, ErrTooComplex},
 		{"large-program-setting", RE2, "a{40}", FilterLimits{Program: 30}, ErrTooComplex},
 	} {
@@ -80,6 +81,8 @@ func TestSyntaxErrors(t *testing.T) {
 		why     string
 	}{
 		{RE2, "a(b", 1, "missing closing )"},
+		{RE2, "[a](b", 3, "missing closing )"},
+		{RE2, "[(][)](b[)]", 6, "missing closing )"},
 		{RE2, "(a)(b(c)", 3, "missing closing )"},
 		{RE2, `\((a[)]`, 2, "missing closing )"},
 		{RE2, "(a)b)c", 4, "unexpected )"},
@@ -99,8 +102,47 @@ func TestSyntaxErrors(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, ErrSyntax) {
 			t.Fatalf("%q: %v", tt.pattern, err)
 		}
+		if text := err.Error(); !strings.HasPrefix(text, ErrSyntax.Error()+": ") || !strings.Contains(text, tt.why) {
+			t.Errorf("%q: the error says %q", tt.pattern, text)
+		}
 		if got := e.At(); got != tt.at || !strings.Contains(e.Why, tt.why) {
 			t.Errorf("%q: %q at %d, want %q at %d", tt.pattern, e.Why, got, tt.why, tt.at)
+		}
+	}
+}
+
+// TestInvertedFilters select what the filter leaves out, in all forms, also after a result is
+// cached, and return the same errors.
+func TestInvertedFilters(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 600 { // more than the names after which an automaton pays
+		st.Root().Counter(fmt.Sprintf("%c.n%d", "ab"[i%2], i)).Inc()
+	}
+	for _, e := range []Engine{RE2, ECMAScript} {
+		for _, pattern := range []string{"a", `^a\.n[0-9]+$`, "(a|x)\\.n"} {
+			f, err := NewInvertedFilter(e, pattern, FilterLimits{Match: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range map[string]bool{"a.n0": false, "b.n1": true} {
+				if got, err := f.Match(name); got != want || err != nil {
+					t.Errorf("%s: %s is selected: %t, %v", pattern, name, got, err)
+				}
+			}
+			for range 2 {
+				for form, write := range forms() {
+					var b bytes.Buffer
+					if err := write(&b, st, Options{Filter: f}); err != nil {
+						t.Fatal(err)
+					}
+					if a, other := strings.Count(b.String(), "a.n")+strings.Count(b.String(), "_a_n"), strings.Count(b.String(), "b.n")+strings.Count(b.String(), "_b_n"); a != 0 || other < 300 {
+						t.Errorf("%s of not %s: %d and %d names", form, pattern, a, other)
+					}
+				}
+			}
+		}
+		if f, err := NewInvertedFilter(e, "(", FilterLimits{}); !errors.Is(err, ErrSyntax) || f != nil {
+			t.Errorf("%v, %v", f, err)
 		}
 	}
 }

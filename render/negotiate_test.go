@@ -109,6 +109,8 @@ func TestNegotiateEscaping(t *testing.T) {
 		{"text", "text/plain;version=0.0.4;escaping=allow-utf-8", AllowUTF8},
 		{"protobuf", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;escaping=allow-utf-8;q=0.6,text/plain;q=0.3", AllowUTF8},
 		{"of-the-answer", "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;escaping=allow-utf-8;q=0.5", AllowUTF8},
+		{"of-the-better-wildcard", "*/*;q=0.1;escaping=values,*/*;q=0.9;escaping=dots,*/*;q=0.5;escaping=values", EscapeDots},
+		{"of-the-first-of-equals", "text/plain;escaping=dots,text/plain;escaping=values", EscapeDots},
 		{"of-the-wildcard", "*/*;escaping=dots", EscapeDots},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

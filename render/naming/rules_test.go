@@ -71,3 +71,52 @@ func TestLabelNames(t *testing.T) {
 		}
 	}
 }
+
+// TestUTF8Names: only names from the network keep their characters, unless they have control
+// characters or bytes that are no UTF-8, or the rules replace characters.
+func TestUTF8Names(t *testing.T) {
+	runes := naming.Rules{NetworkRunes: true}
+	total := naming.Rules{NetworkPrefix: "in.", NetworkTotal: true}
+	for _, tt := range []struct {
+		rules            naming.Rules
+		name             string
+		network, counter bool
+		metric, label    string
+	}{
+		{naming.Rules{}, "größe-1.a", true, false, "größe-1.a", "größe-1.a"},
+		{naming.Rules{}, "9 b", true, false, "9 b", "9 b"},
+		{naming.Rules{}, "größe", false, false, "_gr____e", "gr____e"},
+		{naming.Rules{}, "a\x1fb", true, false, "a_b", "a_b"},
+		{naming.Rules{}, "a\x7fb", true, false, "a_b", "a_b"},
+		{naming.Rules{}, "a b~", true, false, "a b~", "a b~"},
+		{naming.Rules{}, "a\xffb", true, false, "a_b", "a_b"},
+		{naming.Rules{}, "", true, false, "_", "_"},
+		{runes, "a.ü-b", true, false, "a___b", "a____b"},
+		{naming.Rules{}, "le", true, false, "le", "exported_le"},
+		{naming.Rules{}, "__é", true, false, "__é", "exported___é"},
+		{total, "a.b", true, true, "in.a.b_total", "a.b"},
+		{total, "a.b", true, false, "in.a.b", "a.b"},
+	} {
+		metric, ok := tt.rules.AppendMetricUTF8([]byte("k"), []byte(tt.name), tt.network, tt.counter)
+		if string(metric) != "k"+tt.metric || !ok {
+			t.Errorf("%+v: metric %q, network %t: %q, want %q", tt.rules, tt.name, tt.network, metric[1:], tt.metric)
+		}
+		if label := tt.rules.AppendLabelUTF8([]byte("k"), tt.name, tt.network); string(label) != "k"+tt.label {
+			t.Errorf("%+v: label %q, network %t: %q, want %q", tt.rules, tt.name, tt.network, label[1:], tt.label)
+		}
+	}
+}
+
+// TestSlotsDiffer: names that share a slot would be shown as each other.
+func TestSlotsDiffer(t *testing.T) {
+	seen := map[int]bool{}
+	for _, slot := range []int{
+		naming.SlotMetric, naming.SlotMetric + 1, naming.SlotMetric + 2, naming.SlotMetric + 3, naming.SlotLabel,
+		naming.SlotLabelUTF8, naming.SlotAttribute, naming.SlotStatsD, naming.SlotGraphite,
+	} {
+		if seen[slot] || slot < 0 || slot >= naming.Slots {
+			t.Errorf("slot %d of %d is used twice or not there", slot, naming.Slots)
+		}
+		seen[slot] = true
+	}
+}
