@@ -5,7 +5,7 @@ import "math"
 // Rank returns how many values are at or below v: at least below and at most upTo.
 // The two differ only by the values in the bin that v is in the middle of.
 func (s *Stats) Rank(v float64) (below, upTo uint64) {
-	if s.count == 0 || v != v || v < s.Min() {
+	if !(v >= s.Min()) { // also for NaN, and without values
 		return 0, 0
 	}
 	if v >= s.Max() {

@@ -67,6 +67,18 @@ func TestRankOfNothing(t *testing.T) {
 	if a, b := l.Empty().Rank(1); a != 0 || b != 0 {
 		t.Errorf("%d to %d", a, b)
 	}
+	if a, b := l.Empty().Rank(math.NaN()); a != 0 || b != 0 {
+		t.Errorf("NaN: %d to %d", a, b)
+	}
+	// 100,001 stands in the middle of its bin.
+	wide := New(l)
+	wide.Record(100_001)
+	wide.Record(100_001)
+	for v, want := range map[float64]uint64{100_000.9: 0, 100_001: 2, math.NaN(): 0} {
+		if a, b := wide.Merge().Cumulative.Rank(v); a != want || b != want {
+			t.Errorf("up to %v there are %d to %d, want %d", v, a, b, want)
+		}
+	}
 	h := New(l)
 	h.Record(5)
 	s := h.Merge().Cumulative

@@ -12,6 +12,12 @@ func OwnAll(h *Histogram) {
 	}
 }
 
+// OwnNone gives no scheduler slot a shard of its own, but room for them.
+func OwnNone(h *Histogram) {
+	h.makeShared()
+	h.ownSlot(1 << 20) // no such slot
+}
+
 // Owned returns how many shards are owned by scheduler slots.
 func Owned(h *Histogram) int { return len(h.owned.appendTo(nil)) }
 

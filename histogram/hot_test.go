@@ -30,3 +30,16 @@ func TestOnlyHotHistogramsGetOwnedShards(t *testing.T) {
 		t.Errorf("count = %d, want %d", got, want)
 	}
 }
+
+// TestSlotsWithoutShard: values from a scheduler slot that has no shard while others have
+// are counted in shared memory, by one and by many.
+func TestSlotsWithoutShard(t *testing.T) {
+	h := histogram.New(newLayout(t, histogram.Config{Signed: true}))
+	histogram.OwnNone(h)
+	h.Record(12)
+	h.RecordN(12, 5)
+	h.RecordFloat(-3, 2)
+	if s := h.Merge().Cumulative; s.Count() != 8 || s.Sum() != 6*12-6 {
+		t.Errorf("count = %d, sum = %v, want 8 and 66", s.Count(), s.Sum())
+	}
+}

@@ -40,6 +40,10 @@ func TestLayoutDefaults(t *testing.T) {
 	if got := l.Bounds(); !slices.Equal(got, want) || !slices.Equal(histogram.DefaultBounds(histogram.Unspecified), want) {
 		t.Errorf("bounds = %v, want %v", got, want)
 	}
+	inSeconds := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	if got := newLayout(t, histogram.Config{Unit: histogram.Seconds}).Bounds(); !slices.Equal(got, inSeconds) {
+		t.Errorf("bounds in seconds = %v, want %v", got, inSeconds)
+	}
 	if l.Unit() != histogram.Unspecified || l.SignificantDigits() != 2 {
 		t.Errorf("unit %v, digits %d; want unspecified, 2", l.Unit(), l.SignificantDigits())
 	}
