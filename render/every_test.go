@@ -256,8 +256,8 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// TestNeighborsOfMergedFamilies: families before and behind one that several stats share are
-// shown as they are without it: their help, unit, names and form.
+// TestNeighborsOfMergedFamilies: the families around a shared one have the help, unit, names
+// and form that they have without it.
 func TestNeighborsOfMergedFamilies(t *testing.T) {
 	lines := func(merged, network bool, form string, write func(io.Writer, *store.Store, Options) error, o Options) []string {
 		t.Helper()
@@ -348,7 +348,7 @@ func TestLargeFamiliesAreSplit(t *testing.T) {
 }
 
 // TestBoundsAsInC: bounds of the program's own histograms that are not exact in binary are
-// shown with all their digits, and those of layouts with decimals with the shortest.
+// shown with all their digits, unless the layout keeps decimals.
 func TestBoundsAsInC(t *testing.T) {
 	st := newStore(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{0.1, 2}}}})
 	st.Root().Histogram("plain", store.Unspecified).Record(1)
