@@ -392,6 +392,7 @@ func TestPassingCheckBringsBack(t *testing.T) {
 		}
 		h.ClearFlags(status.FailedActiveHC)
 		r.d.CheckPassed(h)
+		r.d.Tick(time.Now()) // not while it is locked
 		if ejected(h) == on {
 			t.Errorf("uneject=%t: %s", on, h.Flags())
 		}

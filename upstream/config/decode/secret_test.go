@@ -110,6 +110,7 @@ func TestSecretMistakes(t *testing.T) {
 		"name: s\ntls_certificate: {private_key: {inline_bytes: '%hush'}}",
 		"name: s\ntls_certificate: hush",
 		"name: s\ntls_certificate: {private_key: {string: hush}}",
+		"name: s\ntls_certificate: {private_key: {inline: hush, inline_stringhush: x}}",
 		"name: s\ntls_certificate: {private_key: {inline_string:hush}}",
 		"name: s\ntls_certificate: {private_key: {hush: , hush: }}",
 		"name: s\ntls_certificate: {private_key: {inline_string: !hush }}",
