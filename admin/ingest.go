@@ -377,6 +377,7 @@ func (p *facts) sample(x report.Sample) {
 	p.float("rate", x.Rate)
 	p.optional("stat", x.Stat)
 	p.optional("series", x.Series)
+	p.optional("series_unit", x.Unit)
 	p.bool("known", x.Known)
 	p.optional("limit", x.Limit)
 	if x.Rule != nil {

@@ -37,7 +37,8 @@ func (s *Server) secureAdmin(cfg *admin.Config) error {
 	s.tokens = &tokenFile{path: s.cfg.AdminTokens, fixed: auth.Tokens.List(), tokens: admin.NewTokens()}
 	auth.Tokens = s.tokens.tokens
 	cfg.Auth = &auth
-	return s.placed(s.tokens.read(), s.tokens.path)
+	_, err := s.tokens.read()
+	return s.placed(err, s.tokens.path)
 }
 
 // loadTLS loads certificates, which are reloaded when their files change.
@@ -76,22 +77,26 @@ type tokenFile struct {
 	tokens *admin.Tokens
 }
 
-func (f *tokenFile) read() error {
+// read reads the file and reports whether the tokens changed.
+func (f *tokenFile) read() (changed bool, err error) {
 	list, err := admin.ReadTokens(f.path)
 	if err != nil {
-		return err
+		return false, err
 	}
-	f.tokens.Set(slices.Concat(f.fixed, list))
-	return nil
+	list = slices.Concat(f.fixed, list)
+	changed = !slices.Equal(list, f.tokens.List())
+	f.tokens.Set(list)
+	return changed, nil
 }
 
 // reloadSecrets reloads tokens and certificates. If a file is invalid, the error is
 // logged and the previous contents stay in use.
 func (s *Server) reloadSecrets() {
 	if s.tokens != nil {
-		if err := s.tokens.read(); err != nil {
+		switch changed, err := s.tokens.read(); {
+		case err != nil:
 			s.log.Error("cannot reload tokens; keeping the current ones", "error", err)
-		} else {
+		case changed:
 			s.log.Info("tokens reloaded", "file", s.tokens.path)
 		}
 	}

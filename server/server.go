@@ -561,6 +561,7 @@ func (s *Server) listen() (err error) {
 			}
 		}
 	}
+	s.logFlow()
 	if err := s.bindPorts(); err != nil {
 		return err
 	}

@@ -118,6 +118,12 @@ func (r *registry) explain(l *line.Line, typ line.Type, x *report.Sample, before
 		}
 	}
 	x.Series = r.series(&w)
+	if typ == line.Timer {
+		x.Unit = "milliseconds"
+		if r.naming.NetworkSeconds {
+			x.Unit = "seconds"
+		}
+	}
 	return line.OK
 }
 

@@ -246,6 +246,7 @@ func (e *explainer) sample(s *report.Sample) {
 	}
 	e.fact("  stat", s.Stat)
 	e.fact("  series", s.Series)
+	e.optional("  series unit", s.Unit)
 	if s.Limit != "" {
 		e.fact("  over limit", s.Limit)
 	}

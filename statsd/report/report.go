@@ -226,6 +226,7 @@ type Sample struct {
 	Member string   // of a set
 	Stat   string   // full name of the stat
 	Series string   // in the exposition
+	Unit   string   // of a timer in the exposition: seconds or milliseconds
 	Known  bool     // the stat exists
 	Limit  string   // that would prevent a new stat, or ""
 
