@@ -98,7 +98,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 // homeFacts appends the strip of facts about the server and returns the ID of its
 // node.
 func (s *Server) homeFacts(p *page) (node string) {
-	p.Put(h("<dl class='facts'>"))
+	p.Put(h("<dl class='panel pad strip'>"))
 	fact := func(name, value string) {
 		if value != "" {
 			p.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))

@@ -88,7 +88,7 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 // sortHead appends a head that sorts by its column, or reverses the order.
 func (v *view) sortHead(c column, o order) {
 	dir := "desc"
-	if c.class != "num" {
+	if !strings.HasPrefix(c.class, "num") {
 		dir = "asc"
 	}
 	if o.by != c.sort {
