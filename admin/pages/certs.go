@@ -93,11 +93,19 @@ func (v *view) expiring() (n int, worst string) {
 	return n, worst
 }
 
+// endSoon says of n certificates that they end soon.
+func endSoon(n int) string {
+	if n == 1 {
+		return "expires soon"
+	}
+	return "expire soon"
+}
+
 func showCerts(v *view) error {
 	list := v.certificates()
 	v.title = "Certificates"
 	if n, _ := v.expiring(); n > 0 {
-		v.summary = count(n) + " expire soon"
+		v.summary = count(n) + " " + endSoon(n)
 	} else {
 		v.summary = plural(len(list), "certificate")
 	}

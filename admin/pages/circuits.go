@@ -13,9 +13,9 @@ import (
 
 // circuit holds the numbers of the tile of a cluster, since the start.
 type circuit struct {
-	name                                         string
-	requests, errors, timeouts, overflow, active float64
-	p99                                          string
+	name                                                  string
+	requests, success, errors, timeouts, overflow, active float64
+	p99                                                   string
 }
 
 // share is the share of errors, 0 without requests.
@@ -40,7 +40,7 @@ func showCircuits(v *view) error {
 					return x
 				}
 				_, p99 := v.p99(stats, prefix+"upstream_rq_time")
-				list = append(list, circuit{c.Name, value("upstream_rq_total"), value("upstream_rq_5xx"), value("upstream_rq_timeout"),
+				list = append(list, circuit{c.Name, value("upstream_rq_total"), value("upstream_rq_2xx"), value("upstream_rq_5xx"), value("upstream_rq_timeout"),
 					value("upstream_rq_pending_overflow"), value("upstream_rq_active"), p99})
 				return true
 			})
@@ -74,7 +74,7 @@ func showCircuits(v *view) error {
 	if more := len(list) - mostTiles; more > 0 {
 		v.empty(fmt.Sprintf("and %d more; the ", more), h("<a href='clusters'>board of clusters</a> has all of them"))
 	}
-	v.Put(h("<p class='quiet'>Numbers are since the start, with the event stream those of the last window. The breaker is always “forced closed” and " +
+	v.Put(h("<p class='quiet'>Numbers are since the start, with the event stream those of the last window; active requests are not in the stream and date from when the page was rendered. The breaker is always “forced closed” and " +
 		"nothing is short-circuited: limits reject requests before a breaker would. Rejected requests are those over a limit (<code>upstream_rq_pending_overflow</code>).</p>\n"))
 	return nil
 }
@@ -124,8 +124,8 @@ func (v *view) tile(c *circuit) {
 		name, field string
 		value       float64
 	}{
-		{"Requests", "requestCount", c.requests}, {"Errors", "errorCount", c.errors}, {"Timeouts", "rollingCountTimeout", c.timeouts},
-		{"Rejected", "rollingCountThreadPoolRejected", c.overflow}, {"Short-circuited", "", 0}, {"Active", "currentConcurrentExecutionCount", c.active},
+		{"Requests", "requestCount", c.requests}, {"Successes", "rollingCountSuccess", c.success}, {"Errors", "errorCount", c.errors}, {"Timeouts", "rollingCountTimeout", c.timeouts},
+		{"Rejected", "rollingCountSemaphoreRejected", c.overflow}, {"Short-circuited", "", 0}, {"Active", "", c.active},
 	} {
 		v.Put(h("<dt>"), x.name, h("</dt><dd class='num' data-c='"), x.field, h("'>"), grouped(fmt.Sprintf("%.0f", x.value)), h("</dd>"))
 	}

@@ -202,7 +202,7 @@ func (v *view) attention(page string) {
 		badge(sick.unhealthy, "bad", "unhealthy")
 	case "certs":
 		soon, meaning := v.expiring()
-		badge(soon, meaning, "expire soon")
+		badge(soon, meaning, endSoon(soon))
 	}
 }
 
