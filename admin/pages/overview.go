@@ -1,7 +1,9 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -22,6 +24,7 @@ func showOverview(v *view) error {
 	v.needsAttention(found)
 	v.stats(func(list *store.View) { v.keyFigures(list, input) })
 	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
+	v.topRates()
 	if input != nil {
 		v.topNames(input)
 	}
@@ -237,11 +240,49 @@ func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
 	return sum
 }
 
-// topNames appends the received names with the most samples.
-func (v *view) topNames(input *report.Report) {
-	v.panel("top", "Top received names", func() {
+// topRates appends the stats of any origin that grew most in the last flush. The history
+// knows which ones changed, so the rest costs nothing.
+func (v *view) topRates() {
+	if v.src.History == nil {
+		return
+	}
+	const most = 10
+	type grown struct {
+		ref  uint64
+		rate float64
+	}
+	var top []grown
+	for ref, rate := range v.src.History.LastRates {
+		at, _ := slices.BinarySearchFunc(top, rate, func(x grown, rate float64) int { return cmp.Compare(rate, x.rate) })
+		if at < most && rate > 0 {
+			top = slices.Insert(top[:min(len(top), most-1)], at, grown{ref, rate})
+		}
+	}
+	v.panel("rates", "Top rates", func() {
 		v.Put(h("<a href='"), url("stats", "sort", "rate"), h("'>Stats by rate</a>"))
 	}, func() {
+		if len(top) == 0 {
+			v.empty("No counter or histogram changed in the last flush.")
+			return
+		}
+		g := v.grid("top-rates", "Ten stats with the highest rates", "", order{}, column{head: "Name", class: "name"}, column{head: "per second", class: "num"})
+		v.stats(func(list *store.View) {
+			for _, x := range top {
+				if c, ok := list.FindRef(x.ref); ok {
+					name := c.Name()
+					g.row("")
+					g.head(name, func() { v.Put(h("<a href='"), url("stat", "name", name), h("'><span>"), name, h("</span></a>")) })
+					g.shown(exactValue(x.rate), rate(x.rate))
+				}
+			}
+		})
+		g.end()
+	})
+}
+
+// topNames appends the received names with the most samples.
+func (v *view) topNames(input *report.Report) {
+	v.panel("top", "Top received names", func() { v.Put(h("<a href='ingest'>Ingest</a>")) }, func() {
 		if len(input.TopSamples) == 0 {
 			v.noTraffic(input)
 			return

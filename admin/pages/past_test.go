@@ -284,3 +284,33 @@ func TestSparks(t *testing.T) {
 		t.Errorf("no %s in\n%s", want, body)
 	}
 }
+
+// TestTopRates expects the ten stats that grew most in the last flush, whoever made
+// them, the fastest first.
+func TestTopRates(t *testing.T) {
+	now := testNow
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	for i := range 20 {
+		st.Root().Counter(fmt.Sprintf("c.%02d", (i*7)%20)).Add(uint64(100 + (i*7)%20))
+	}
+	st.Root().Counter("idle")
+	past := history.New(history.Config{Store: st})
+	now = now.Add(time.Second)
+	snap := st.Flush(store.FlushOptions{})
+	past.Add(snap)
+	snap.Close()
+	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{History: past}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	want := "Name\tper second\n"
+	for i := 19; i > 9; i-- {
+		want += fmt.Sprintf("c.%02d\t%d\n", i, 100+i)
+	}
+	if got := string(request(srv, "?tsv=top-rates", "").Body); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
