@@ -156,7 +156,11 @@ func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
 		request = url("/config_dump", "mask", mask)
 	}
 	reply := v.site.srv.Request("GET", request, nil)
+	shown := reply.Status == 200 && len(reply.Body) <= mostShown
 	v.panel("dump", title, func() {
+		if shown {
+			v.Put(h("<button type='button' class='scripted' id='since' data-part='.."), request, h("'>Changes since opened</button>"))
+		}
 		v.Put(h("<a class='btn scripted' data-copy='json' href='.."), request, h("'>Copy</a><a class='btn' href='.."), request, h("' download='config.json'>JSON</a>"))
 		v.request(request)
 	}, func() {
@@ -164,11 +168,11 @@ func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
 			v.empty(strings.TrimSpace(string(reply.Body)))
 			return
 		}
-		if len(reply.Body) > mostShown {
+		if !shown {
 			v.empty(fmt.Sprintf("%s are too much to show at once: choose a resource, or download the file.", sizeText(float64(len(reply.Body)))))
 			return
 		}
-		v.Put(h("<div class='pad tree scroll' tabindex='0'>"))
+		v.Put(h("<div id='since-out'></div>\n<div class='pad tree scroll' tabindex='0'>"))
 		if !v.tree(reply.Body) {
 			v.Put(h("<pre>"), string(reply.Body), h("</pre>"))
 		}

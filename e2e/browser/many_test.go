@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -111,6 +112,12 @@ func TestManyClusters(t *testing.T) {
 	if got := eval[string](p, "document.querySelectorAll('#clusters tbody tr').length + ' ' + document.querySelector('#clusters tbody tr').innerText.replace(/\\s+/g, ' ')"); !strings.HasPrefix(got, "200 cluster-00007 static 7 of 10 healthy 3 unhealthy 3 unhealthy by discovery") {
 		t.Errorf("the rows are %q", got)
 	}
+	// On a phone a card is small: name, hosts, reason, one line of numbers.
+	p.medium(390, 1)
+	if got := eval[float64](p, "Math.max(...[...document.querySelectorAll('#clusters tbody tr')].map((e) => e.offsetHeight))"); got > 135 {
+		t.Errorf("a cluster takes %v px on a phone", got)
+	}
+	p.medium(1200, 1)
 	p.do(chromedp.Evaluate[chromedp.Void](`window.timed = 0;
 		document.addEventListener('input', () => { window.typed = performance.now(); }, true);
 		document.addEventListener('replaced', () => { window.timed = performance.now() - window.typed; })`))
@@ -188,6 +195,27 @@ func TestSavedDumps(t *testing.T) {
 	p.until("document.querySelector('#differences')?.innerText.includes('connect_timeout')")
 	p.do(chromedp.SetUploadFiles("#saved input", []string{one, one}))
 	p.until("document.querySelector('#saved-out').innerText.includes('do not differ')")
+
+	// The shown part is compared with its state when the page was opened.
+	p.ready(base(d) + "/ui/config?resource=static_clusters&name=backend")
+	p.until("document.querySelector('#saved').dataset.ready")
+	p.press("#since")
+	p.until("document.querySelector('#since-out').innerText.includes('do not differ')")
+	p.do(chromedp.Evaluate[chromedp.Void](`window.fetch = ((fetch) => async (u, o) => new Response((await (await fetch(u, o)).text()).replace('"1s"', '"2s"')))(window.fetch)`))
+	p.press("#since")
+	p.until("document.querySelector('#changes')?.innerText.includes('connect_timeout\\t1s\\t2s')")
+
+	// Each node has a path, by pointer and by keyboard.
+	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll('.tree .leaf')].find((e) => e.innerText === 'connect_timeout 1s').click()`))
+	p.until("document.querySelector('.tree').previousElementSibling.querySelector('code').textContent === '.configs[0].cluster.connect_timeout'")
+	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.tree').focus()"))
+	for range 4 {
+		p.key(kb.ArrowDown)
+	}
+	const copied = `(() => { const c = new ClipboardEvent('copy', { clipboardData: new DataTransfer(), bubbles: true, cancelable: true }); document.activeElement.dispatchEvent(c); return c.clipboardData.getData('text/plain') })()`
+	if got := eval[string](p, copied); got != `.configs[0]["@type"]` {
+		t.Errorf("the path is %s", got)
+	}
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)
 }
@@ -215,7 +243,7 @@ func TestCircuitTiles(t *testing.T) {
 		w.Header().Set("content-type", "text/event-stream")
 		fmt.Fprint(w, "retry: 20\n\n: ping\n\n")
 		for i := range 200 {
-			fmt.Fprintf(w, ": ping %d\n\ndata: {\"type\": \"HystrixCommand\", \"name\": \"c%d\", \"requestCount\": %d, \"errorPercentage\": %d, \"latencyExecute\": {\"99\": 12}}\n\n"+
+			fmt.Fprintf(w, ": ping %d\n\ndata: {\"type\": \"HystrixCommand\", \"name\": \"c%d\", \"requestCount\": %d, \"errorPercentage\": %d, \"rollingCountSuccess\": 77, \"rollingCountSemaphoreRejected\": 8, \"rollingCountThreadPoolRejected\": 0, \"currentConcurrentExecutionCount\": 9, \"latencyExecute\": {\"99\": 12}}\n\n"+
 				"data: {\"type\": \"HystrixThreadPool\", \"name\": \"c%d\", \"requestCount\": 5}\n\n", i, i, 1000+first+i, i%100, i)
 		}
 		first += 10_000
@@ -227,7 +255,7 @@ func TestCircuitTiles(t *testing.T) {
 	const tile = `[...document.querySelectorAll('.tile')].find((e) => e.dataset.cluster === 'c199')`
 	text199 := func() string { return eval[string](p, tile+".innerText.replace(/\\s+/g, ' ')") }
 	p.until(tile + ".innerText.includes('1,199')")
-	if got := text199(); !strings.Contains(got, "99 %") || !strings.Contains(got, "p99 12 ms") {
+	if got := text199(); !strings.Contains(got, "99 %") || !strings.Contains(got, "p99 12 ms") || !strings.Contains(got, "Successes 77") || !strings.Contains(got, "Rejected 8") || !strings.Contains(got, "Active 0") {
 		t.Errorf("the tile shows %q", got)
 	}
 	if got := eval[float64](p, "document.querySelectorAll('ul#tiles > li.tile > h2').length"); got != 200 {

@@ -1,5 +1,6 @@
 // Shows saved dumps without sending them anywhere, and what differs between two of
-// them, or between one and the server.
+// them, between one and the server, or between now and when the page was opened. Finds
+// the path of a node of a tree.
 
 const words = {
   broken: (name) => `${name} is neither JSON nor lines of stats.`,
@@ -10,8 +11,11 @@ const words = {
   old: 'Saved',
   other: 'Other',
   path: 'Path',
+  copy: 'Copy path',
+  copied: 'Copied',
 };
 const most = 1000;
+const name = /^[A-Za-z_][A-Za-z_0-9]*$/;
 const box = document.getElementById('saved');
 const out = document.getElementById('saved-out');
 const make = (name, properties = {}, ...children) => {
@@ -67,7 +71,7 @@ function flat(value, path = '', into = new Map()) {
   return into;
 }
 
-function compare(a, b) {
+function compare(a, b, id = 'differences') {
   const [from, to] = [flat(a), flat(b)];
   const paths = [...new Set([...from.keys(), ...to.keys()])].filter((path) => from.get(path) !== to.get(path)).sort();
   if (paths.length === 0) {
@@ -76,7 +80,7 @@ function compare(a, b) {
   const rows = paths.slice(0, most).map((path) => make('tr', {}, make('th', { scope: 'row' }, make('code', { className: 'wrap', textContent: path })),
     ...[from, to].map((side) => make('td', { className: 'wrap', textContent: side.get(path) ?? words.none }))));
   const head = make('tr', {}, ...[words.path, words.old, words.other].map((textContent) => make('th', { scope: 'col', textContent })));
-  const region = make('div', { className: 'scroll', tabIndex: 0 }, make('table', { id: 'differences' }, make('caption', { className: 'vh', textContent: words.differ(paths.length) }), make('thead', {}, head), make('tbody', {}, ...rows)));
+  const region = make('div', { className: 'scroll', tabIndex: 0 }, make('table', { id }, make('caption', { className: 'vh', textContent: words.differ(paths.length) }), make('thead', {}, head), make('tbody', {}, ...rows)));
   region.setAttribute('role', 'region');
   region.setAttribute('aria-label', words.differ(paths.length));
   return [make('p', { className: 'pad', textContent: words.differ(paths.length) }), region, ...(paths.length > most ? [make('p', { className: 'empty', textContent: words.more(paths.length - most) })] : [])];
@@ -119,5 +123,65 @@ box.querySelector('button').addEventListener('click', async () => {
   const kinds = [['configs', 'config_dump'], ['cluster_statuses', 'clusters?format=json']];
   const path = kinds.find(([key]) => key in value)?.[1] ?? 'stats';
   out.replaceChildren(...compare(value, parse(await (await fetch(`../${path}`)).text())));
+});
+
+// The part that is shown, as it was when the page was opened. It is small: the server
+// draws no tree of much.
+const since = document.getElementById('since');
+if (since) {
+  const read = async () => parse(await (await fetch(since.dataset.part)).text());
+  const before = read();
+  since.addEventListener('click', async () => document.getElementById('since-out').replaceChildren(...compare(await before, await read(), 'changes')));
+}
+
+// placeOf returns the path of a node in the notation of jq.
+function placeOf(node) {
+  const keys = [];
+  for (let e = node; e; e = e.parentElement.closest('details')) {
+    keys.unshift(e.querySelector('.key').textContent);
+  }
+  return keys.slice(1).reduce((path, key) => path + (name.test(key) ? `.${key}` : `[${/^\d+$/.test(key) ? key : JSON.stringify(key)}]`), '') || '.';
+}
+
+const nodeOf = (e) => e.closest?.('.tree .leaf, .tree details');
+const bar = make('p', { className: 'pad row' }, make('code', { className: 'wrap' }), make('button', { type: 'button', textContent: words.copy, hidden: !navigator.clipboard }));
+bar.lastChild.addEventListener('click', async () => {
+  await navigator.clipboard.writeText(bar.firstChild.textContent);
+  bar.lastChild.textContent = words.copied;
+});
+for (const kind of ['click', 'focusin']) {
+  document.addEventListener(kind, (event) => {
+    const node = nodeOf(event.target);
+    if (node) {
+      bar.firstChild.textContent = placeOf(node);
+      bar.lastChild.textContent = words.copy;
+      const tree = node.closest('.tree');
+      if (tree.previousElementSibling !== bar) {
+        tree.before(bar);
+      }
+    }
+  });
+}
+
+// Arrows walk over the nodes of a tree, and copying without a selection copies the path.
+document.addEventListener('keydown', (event) => {
+  const tree = event.target.closest('.tree');
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (tree && step && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const list = [...tree.querySelectorAll('summary, .leaf')].filter((e) => e.checkVisibility());
+    const next = list[list.indexOf(event.target) + step];
+    if (next) {
+      event.preventDefault();
+      next.tabIndex = next.matches('.leaf') ? -1 : 0;
+      next.focus();
+    }
+  }
+});
+document.addEventListener('copy', (event) => {
+  const node = nodeOf(document.activeElement);
+  if (node && getSelection().isCollapsed) {
+    event.clipboardData.setData('text/plain', placeOf(node));
+    event.preventDefault();
+  }
 });
 box.dataset.ready = 'yes';
