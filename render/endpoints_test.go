@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,43 @@ func TestEndpointsEndWithTheBudget(t *testing.T) {
 		}})
 		if !errors.Is(err, ErrTooExpensive) || n > 100 {
 			t.Errorf("%s: %v after %d hosts", form, err, n)
+		}
+	}
+}
+
+// TestRepeatedHostsAddUp: repeated hosts and repeated statistics are added up, wherever they
+// stand in the order of names.
+func TestRepeatedHostsAddUp(t *testing.T) {
+	for _, repeated := range []string{"a", "b", "c"} {
+		o := Options{Endpoints: func(yield func(*Endpoint) bool) {
+			for _, address := range []string{repeated, "a", "b", "c", repeated} {
+				stats := []EndpointStat{{"cx_total", false, 1}, {"cx_total", true, 8}, {"cx_total", false, 2}}
+				if address != "b" {
+					stats = append(stats, EndpointStat{"rq_total", false, 5})
+				}
+				if !yield(&Endpoint{"x", address, stats}) {
+					return
+				}
+			}
+		}}
+		var b bytes.Buffer
+		if err := Text(&b, newStore(store.Options{}), o); err != nil {
+			t.Fatal(err)
+		}
+		var want strings.Builder
+		for _, address := range []string{"a", "b", "c"} {
+			times := 1
+			if address == repeated {
+				times = 3
+			}
+			fmt.Fprintf(&want, "cluster.x.endpoint.%s.cx_total: %d\n", address, 3*times)
+			if address != "b" {
+				fmt.Fprintf(&want, "cluster.x.endpoint.%s.rq_total: %d\n", address, 5*times)
+			}
+			fmt.Fprintf(&want, "cluster.x.endpoint.%s.cx_total: %d\n", address, 8*times)
+		}
+		if b.String() != want.String() {
+			t.Errorf("%s is repeated:\n%swant\n%s", repeated, &b, &want)
 		}
 	}
 }

@@ -339,6 +339,25 @@ func TestFilterOrigin(t *testing.T) {
 	}
 }
 
+// TestMetricsAreDescribed: each metric of a queue has a help text, whatever its words.
+func TestMetricsAreDescribed(t *testing.T) {
+	for _, words := range []sinkqueue.Words{{}, {Scope: "relay", Tag: "target", Unit: "lines"}} {
+		st := store.New(store.Options{})
+		sinkqueue.New(sinkqueue.Config{Options: sinkqueue.Options{Name: "out", Store: st}, Send: (&target{}).send, Increments: increments, Words: words})
+		v := st.View()
+		n := 0
+		for c := v.ByName(store.Scalars); c.Next(); n++ {
+			if d := st.DescriptionOf(&c); !strings.HasSuffix(d.Help, ".") {
+				t.Errorf("%s is described as %q", c.Name(), d.Help)
+			}
+		}
+		v.Close()
+		if n < 12 {
+			t.Errorf("%d metrics", n)
+		}
+	}
+}
+
 // TestFilteredLists has stats that a filter leaves out before, between and behind others,
 // in all lists of a snapshot.
 func TestFilteredLists(t *testing.T) {
