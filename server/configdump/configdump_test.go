@@ -111,7 +111,10 @@ func TestEndpoints(t *testing.T) {
 			{Locality: config.Locality{Zone: "empty"}},
 			{Locality: config.Locality{Region: "r", SubZone: "s"}, Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
 		}},
-		{Name: "apart", Localities: []Locality{{Apart: true, Priority: 2, Endpoints: []Endpoint{{Address: ip("10.0.0.4:80"), Weight: 1}, {Address: ip("10.0.0.5:80"), Weight: 1}}}}},
+		{Name: "apart", Localities: []Locality{
+			{Apart: true}, {Apart: true, Priority: 2, Endpoints: []Endpoint{{Address: ip("10.0.0.4:80"), Weight: 1}, {Address: ip("10.0.0.5:80"), Weight: 1}}},
+			{Apart: true, Priority: 3, Endpoints: []Endpoint{{Address: ip("10.0.0.6:80"), Weight: 1}}},
+		}},
 		{Name: "all-dropped", DropPercent: math.Inf(1)},
 	}), slices.Values([]Assignment{{Name: "service", Overprovisioning: 100, DropPercent: 12.5}}))
 	golden.Check(t, "endpoints", render(t, section))

@@ -2,6 +2,8 @@ package configdump
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +61,41 @@ func TestSkippedElements(t *testing.T) {
 		}
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%+v: %q, want %q in %s", tt.q, got, tt.want, text)
+		}
+	}
+}
+
+// TestFailedMatchEndsTheDump: the first error of a filter ends the answer and is
+// returned, whichever element it comes from, though later elements match.
+func TestFailedMatchEndsTheDump(t *testing.T) {
+	failure := errors.New("too slow")
+	section := func() []Section {
+		return []Section{
+			Listeners([]Listener{{Name: "l1"}, {Name: "l2"}}, at()),
+			Clusters("v", clusters(message("s1"), message("s2")), clusters(message("d1")), clusters()),
+		}
+	}
+	names := []string{"l1", "l2", "s1", "s2", "d1"}
+	for _, mask := range []string{"", "static_clusters"} {
+		for i, bad := range names {
+			if mask == "static_clusters" && bad[0] != 's' {
+				continue
+			}
+			asked := 0
+			q := dump.Query{Mask: mask, Match: func(name string) (bool, error) {
+				asked++
+				if name == bad {
+					return false, failure
+				}
+				return true, nil
+			}}
+			err := Source(func(bool) []Section { return section() }).Write(io.Discard, q)
+			if !errors.Is(err, failure) {
+				t.Errorf("mask %q, %s: %v", mask, bad, err)
+			}
+			if mask == "" && asked != i+1 {
+				t.Errorf("%s: %d elements were asked for, want %d", bad, asked, i+1)
+			}
 		}
 	}
 }
