@@ -26,6 +26,19 @@ const element = (name, properties = {}, ...children) => {
   e.append(...children);
   return e;
 };
+export const svg = (name, attributes, ...children) => {
+  const e = document.createElementNS(document.querySelector('svg').namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) {
+    e.setAttribute(key, value);
+  }
+  e.append(...children);
+  return e;
+};
+export const put = (e, text) => {
+  if (e.textContent !== text) {
+    e.textContent = text; // a new node: one that grows to the left would count as a layout shift
+  }
+};
 const stored = (name, value) => {
   try {
     if (value === undefined) {

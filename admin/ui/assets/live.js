@@ -1,6 +1,6 @@
 // Stats that move. The stream names each stat once and then sends what changed.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { all, parameter } = await module('admin.js');
+const { all, parameter, put, svg } = await module('admin.js');
 const { streaming } = await module('watch.js');
 
 const words = {
@@ -12,14 +12,6 @@ const words = {
   range: (a, b) => `${a} to ${b}`,
 };
 
-const svg = (name, attributes, ...children) => {
-  const e = document.createElementNS(document.querySelector('svg').namespaceURI, name);
-  for (const [key, value] of Object.entries(attributes)) {
-    e.setAttribute(key, value);
-  }
-  e.append(...children);
-  return e;
-};
 const grouped = (n) => {
   const text = String(n).replace('-', '\u2212');
   const [whole, rest] = text.split(/(?=[.e])/);
@@ -28,11 +20,6 @@ const grouped = (n) => {
 const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) : grouped(x.toFixed(1)));
 const figures = (x) => (Math.abs(x) >= 100 || Number.isInteger(x) ? grouped(Math.round(x)) : grouped(Number(x.toPrecision(3))));
 const age = (s) => (s < 1 ? words.now : s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`);
-const put = (e, text) => {
-  if (e.textContent !== text) {
-    e.textContent = text; // a new node: one that grows to the left would count as a layout shift
-  }
-};
 const quiet = (e, zero) => {
   if (e.zero !== zero) {
     e.zero = zero;
@@ -44,6 +31,8 @@ const cellOf = (e) => {
   return e.cell;
 };
 const points = 60;
+const across = Array.from({ length: points }, (_, i) => Math.round((i * 960) / (points - 1)) / 10);
+const near = 200; // pixels around the window
 
 // difference returns the exact difference of two numbers, which are texts from 2^53 on.
 const whole = (x) => /^-?\d+$/.test(x);
@@ -63,8 +52,7 @@ function sparkline(e, values, fromZero) {
   let low = fromZero ? 0 : Math.min(...values);
   const span = Math.max(high - low, fromZero ? 1e-9 : Math.abs(high) * 0.1, 1e-9);
   low = fromZero ? 0 : (high + low) / 2 - span / 2;
-  const at = (v, i) => `${(96 - (values.length - 1 - i) * (96 / (points - 1))).toFixed(1)},${(18.5 - ((v - low) / span) * 17).toFixed(1)}`;
-  const line = values.map(at).join(' ');
+  const line = values.map((v, i) => `${across[points - values.length + i]},${Math.round(185 - ((v - low) / span) * 170) / 10}`).join(' ');
   const old = e.querySelector('polyline');
   if (old) {
     old.setAttribute('points', line);
@@ -129,10 +117,12 @@ class Live {
       parameter('pause', this.paused ? '' : '1');
       this.pause(!this.paused);
     });
-    this.behind = new Set(); // names whose rows are out of view and show older values
-    this.observer = new IntersectionObserver((list) => this.scrolled(list), { rootMargin: '200px' });
-    for (const [from, event] of [[window, 'scroll'], [document, 'copy'], [window, 'beforeprint']]) {
-      from.addEventListener(event, () => this.catchUp(event === 'beforeprint'), { capture: true, passive: true });
+    this.behind = new Set(); // names whose rows out of view show older values
+    for (const event of ['scroll', 'resize', 'copy', 'beforeprint']) {
+      window.addEventListener(event, () => {
+        this.look();
+        this.catchUp(event === 'beforeprint');
+      }, { capture: true, passive: true });
     }
     document.addEventListener('keydown', (event) => { // find in page
       if (event.ctrlKey || event.metaKey || event.key === 'F3') {
@@ -143,6 +133,7 @@ class Live {
     document.addEventListener('replaced', () => this.renew());
     document.addEventListener('recovered', () => this.again());
     document.addEventListener('every', () => this.renew());
+    this.seen = new Set(); // names whose rows are in view
     this.collect();
     this.pause(this.paused);
   }
@@ -168,27 +159,29 @@ class Live {
   collect() {
     this.cells = new Map();
     this.behind.clear();
-    this.observer.disconnect();
     const key = document.getElementById('since') ? parameter('zero') : '';
     const held = key && sessionStorage.getItem('zero') ? JSON.parse(sessionStorage.getItem('zero')) : {};
     if (key !== this.zero) {
       this.bases.clear();
       this.zero = key;
     }
-    for (const what of ['stat', 'rate', 'spark', 'range', 'delta', 'changed']) {
+    const kinds = ['stat', 'rate', 'spark', 'range', 'delta', 'changed'];
+    for (const what of kinds) {
       for (const e of all(`[data-${what}]`, this.main)) {
         const name = e.dataset[what];
         if (!this.cells.has(name)) {
-          this.cells.set(name, { stat: [], rate: [], spark: [], range: [], delta: [], changed: [] });
+          this.cells.set(name, Object.fromEntries(kinds.map((k) => [k, []])));
         }
         this.cells.get(name)[what].push(e);
       }
     }
+    this.rows = all('#stats tbody tr:has(.pin)', this.main);
+    this.seen.clear();
+    this.totals = all('[data-sum]', this.main);
     for (const [name, cells] of this.cells) {
       cells.rows = cells.stat.map((e) => e.closest('#stats tr')).filter(Boolean);
       for (const row of cells.rows) {
-        row.dataset.of = name;
-        this.observer.observe(row);
+        row.of = name;
       }
       if (cells.delta.length > 0 && !this.bases.has(name)) {
         const base = (held.zero === key ? held.values?.[name] : undefined) ?? cells.delta[0].dataset.base ?? (key ? undefined : this.exact(name));
@@ -205,12 +198,22 @@ class Live {
     }
   }
 
-  // scrolled paints rows that come into view.
-  scrolled(list) {
-    for (const { target, isIntersecting } of list) {
-      target.seen = isIntersecting;
-      if (isIntersecting && this.series.get(target.dataset.of)?.seq > 0) {
-        this.bring(target.dataset.of, true);
+  // look finds the rows in view and paints each that was not. Rows are in order, so that
+  // few have to be measured.
+  look() {
+    const first = (y) => { // row that ends below
+      let [from, to] = [0, this.rows.length];
+      while (from < to) {
+        const middle = (from + to) >> 1;
+        [from, to] = this.rows[middle].getBoundingClientRect().bottom > y ? [from, middle] : [middle + 1, to];
+      }
+      return from;
+    };
+    const before = this.seen;
+    this.seen = new Set(this.rows.slice(first(-near), first(window.innerHeight + near)).map((row) => row.of));
+    for (const name of this.seen) {
+      if (!before.has(name) && this.series.get(name)?.seq > 0) {
+        this.bring(name, true);
       }
     }
   }
@@ -224,8 +227,8 @@ class Live {
     }
   }
 
-  // catchUp brings rows out of view up to date: all of them before they can be seen, and
-  // a tenth of them, the oldest, in each idle time. The browser skips them meanwhile.
+  // catchUp brings rows out of view up to date: all before they can be seen, and a few,
+  // the oldest, in each interval. The browser skips them meanwhile.
   catchUp(draw, most = this.behind.size) {
     for (const name of [...this.behind].slice(0, most)) {
       this.bring(name, draw);
@@ -391,15 +394,16 @@ class Live {
   }
 
   paint(seq, ms) {
+    this.look();
     for (const [name, s] of this.series) {
       const cells = this.cells.get(name);
-      if (cells && (cells.rows.length === 0 || cells.rows.some((row) => row.seen !== false))) {
+      if (cells && (cells.rows.length === 0 || this.seen.has(name))) {
         this.paintOne(name, s, cells, s.seq === seq, true);
       } else if (cells) {
         this.behind.add(name);
       }
     }
-    window.requestIdleCallback?.(() => this.catchUp(false, Math.ceil(this.behind.size / 10)));
+    this.catchUp(false, Math.ceil(this.behind.size / 20)); // later would be another frame
     this.paintSums(ms);
   }
 
@@ -437,7 +441,7 @@ class Live {
   // paintSums shows the sums over all stats whose names begin alike: the value, the
   // rate, a line.
   paintSums(ms) {
-    for (const e of all('[data-sum]', this.main)) {
+    for (const e of this.totals) {
       const list = [...this.series].filter(([name]) => name.startsWith(e.dataset.sum)).map(([, s]) => s);
       if (list.length === 0) {
         continue;

@@ -1,6 +1,6 @@
 // The stats page: the order of its rows, and the zero point.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { all, say, page, parameter, replace, navigate } = await module('admin.js');
+const { all, say, page, parameter, put, replace, navigate } = await module('admin.js');
 const { shown } = await module('live.js');
 
 const words = {
@@ -9,12 +9,6 @@ const words = {
   show: 'Show',
   sort: 'Re-sort now',
   zero: 'Zero point set',
-};
-
-const put = (e, text) => {
-  if (e.textContent !== text) {
-    e.textContent = text;
-  }
 };
 
 // setZero makes changes count from the shown values.

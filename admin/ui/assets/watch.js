@@ -66,8 +66,10 @@ function tick() {
     show('cut');
     return;
   }
-  const since = { stale: heard, cut }[now];
-  clock.textContent = since ? words.old(Math.round((Date.now() - since) / 1000)) : words.next(left);
+  if (now !== '') { // a change costs a frame, even of what is hidden
+    const since = { stale: heard, cut }[now];
+    clock.textContent = since ? words.old(Math.round((Date.now() - since) / 1000)) : words.next(left);
+  }
   if (left === 0 && enabled !== false) {
     ask();
   }
