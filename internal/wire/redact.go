@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"strings"
 
 	udpa "github.com/cncf/xds/go/udpa/annotations"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -126,8 +127,8 @@ func (r Redactor) entries(fd protoreflect.FieldDescriptor, entries protoreflect.
 	untyped := value.Kind() == protoreflect.StringKind || value.Kind() == protoreflect.BytesKind ||
 		value.Message() != nil && (value.Message().FullName() == "google.protobuf.Value" || value.Message().FullName() == "google.protobuf.Struct")
 	for _, key := range sortedKeys(entries) {
-		hide := hide || r.Untyped && untyped && (redact.Key(key.String()) || key.String() == "headers")
 		v := entries.Get(key)
+		hide := hide || r.Untyped && untyped && (redact.Key(key.String()) && !namesFile(key.String(), v) || key.String() == "headers")
 		if value.Message() != nil {
 			r.message(v.Message(), hide, depth+1)
 		} else if replacement, ok := r.scalar(value, v, hide); ok {
@@ -136,6 +137,17 @@ func (r Redactor) entries(fd protoreflect.FieldDescriptor, entries protoreflect.
 			entries.Set(key, value.Default())
 		}
 	}
+}
+
+// namesFile reports whether v is the path of a file with a secret, such as tokens_file,
+// and not the secret.
+func namesFile(key string, v protoreflect.Value) bool {
+	m, ok := v.Interface().(protoreflect.Message)
+	if !ok {
+		return false
+	}
+	text, ok := m.Interface().(*structpb.Value)
+	return ok && strings.HasSuffix(key, "_file") && strings.HasPrefix(text.GetStringValue(), "/")
 }
 
 // packed redacts a message of known type that m contains in packed or untyped form,

@@ -355,3 +355,25 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+// TestFilesOfSecretsAreShown has settings that name the file of a secret. Anything but
+// an absolute path can be the secret itself.
+func TestFilesOfSecretsAreShown(t *testing.T) {
+	for value, shown := range map[any]bool{"/etc/tokens": true, "hush": false, 7.0: false} {
+		m, err := structpb.NewStruct(map[string]any{"tokens_file": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Redactor{Untyped: true}.Redact(m).(*structpb.Struct).Fields["tokens_file"].AsInterface()
+		if (got == value) != shown {
+			t.Errorf("%v became %v", value, got)
+		}
+	}
+	m, err := structpb.NewStruct(map[string]any{"token": "/etc/tokens", "secret": map[string]any{"token_file": "/etc/tokens"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := render(Redactor{Untyped: true}.Redact(m), OmitDefaults); strings.Contains(got, "/etc") {
+		t.Errorf("below a secret: %s", got)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
@@ -103,6 +104,9 @@ func (d *writer) all() error {
 	masked := len(d.mask.Paths()) > 0
 	if masked {
 		d.sections = slices.DeleteFunc(d.sections, func(s Section) bool {
+			if settings, ok := s.Message.(*structpb.Struct); ok {
+				return maskedSettings(settings, d.mask) == nil
+			}
 			return d.mask.Fits(s.Message.ProtoReflect().Descriptor()) != nil
 		})
 		if len(d.sections) == 0 {
@@ -119,11 +123,49 @@ func (d *writer) all() error {
 	return d.finish()
 }
 
+// maskedSettings returns the settings below the paths of a mask, which start at the
+// bootstrap file as for the message beside them: bootstrap.statsd. It is nil if there is
+// nothing at a path.
+func maskedSettings(settings *structpb.Struct, mask wire.Mask) *structpb.Struct {
+	out := &structpb.Struct{}
+	for _, path := range mask.Paths() {
+		rest, ok := strings.CutPrefix(path, "bootstrap.")
+		if !ok {
+			return nil
+		}
+		from, to := settings, out
+		for deeper := true; deeper; {
+			var key string
+			key, rest, deeper = strings.Cut(rest, ".")
+			value := from.GetFields()[key]
+			if value == nil || deeper && value.GetStructValue() == nil {
+				return nil
+			}
+			if to.Fields == nil {
+				to.Fields = make(map[string]*structpb.Value)
+			}
+			if !deeper {
+				to.Fields[key] = value
+				break
+			}
+			if to.Fields[key] == nil {
+				to.Fields[key] = structpb.NewStructValue(&structpb.Struct{})
+			} else if to.Fields[key] == value {
+				break // a shorter path keeps all of it
+			}
+			from, to = value.GetStructValue(), to.Fields[key].GetStructValue()
+		}
+	}
+	return out
+}
+
 // section writes one section: its lists of messages element by element, in between
 // the other fields.
 func (d *writer) section(s *Section, masked bool) error {
 	rest := withoutLists(s.Message)
-	if masked {
+	if settings, ok := rest.(*structpb.Struct); ok && masked {
+		rest = maskedSettings(settings, d.mask)
+	} else if masked {
 		rest = proto.Clone(rest)
 		if err := d.mask.Keep(rest); err != nil {
 			return err
