@@ -41,6 +41,39 @@ func TestFlushReportsDeltas(t *testing.T) {
 	}
 }
 
+// TestSkippedHistograms: a flush that skips histograms leaves their values for the next one,
+// except for histograms that have ended, which get no other.
+func TestSkippedHistograms(t *testing.T) {
+	st := store.New(store.Options{})
+	st.KeepEnded()
+	sc := st.Scope("x")
+	ending, stays := sc.Histogram("ending", store.Unspecified), st.Root().Histogram("stays", store.Unspecified)
+	sc.Histogram("empty", store.Unspecified)
+	merged := func(skip bool) map[string]uint64 {
+		snap := st.Flush(store.FlushOptions{SkipHistograms: skip})
+		defer snap.Close()
+		got := map[string]uint64{}
+		snap.HistogramChanges(func(c *store.Cursor, h *histogram.Snapshot) bool {
+			got[c.Name()] = h.Interval.Count()
+			return true
+		})
+		return got
+	}
+	ending.Record(1)
+	stays.Record(1)
+	if got := merged(true); len(got) != 0 || stays.Snapshot().Used {
+		t.Errorf("a flush that skips histograms reports %v", got)
+	}
+	sc.Close()
+	stays.Record(2)
+	if got, want := merged(true), (map[string]uint64{"x.ending": 1}); !maps.Equal(got, want) {
+		t.Errorf("after the end: %v, want %v", got, want)
+	}
+	if got, want := merged(false), (map[string]uint64{"stays": 2}); !maps.Equal(got, want) {
+		t.Errorf("the next flush: %v, want %v", got, want)
+	}
+}
+
 // TestFlushOfHistogramsBehindOthers flushes only histograms, which were made before,
 // between and behind other stats.
 func TestFlushOfHistogramsBehindOthers(t *testing.T) {

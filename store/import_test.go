@@ -305,6 +305,36 @@ func TestExportAheadOfTheFlush(t *testing.T) {
 	}
 }
 
+// TestGaugesAreExportedOnce: a gauge is handed over when it is first used, even if it is 0, and
+// then at each change only.
+func TestGaugesAreExportedOnce(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	zero, other := parent.Root().Gauge("zero"), parent.Root().Gauge("other")
+	parent.Root().Gauge("unused")
+	e, im := parent.NewExport(), child.NewImport(nil)
+	zero.Set(0)
+	other.Set(3)
+	for i, step := range []struct {
+		do   func()
+		want int
+	}{
+		{func() {}, 2},
+		{func() {}, 0},
+		{func() { other.Set(3) }, 0},
+		{func() { other.Set(0) }, 1},
+		{func() {}, 0},
+		{func() { zero.Set(1) }, 1},
+		{func() { zero.Set(0); other.Set(7) }, 2},
+	} {
+		if step.do(); handOver(t, e, im) != step.want {
+			t.Errorf("step %d: not %d gauges", i, step.want)
+		}
+	}
+	if got, want := shown(child), "other: 7\nzero: 0\n"; got != want {
+		t.Errorf("the child shows %q, want %q", got, want)
+	}
+}
+
 func TestGaugeModes(t *testing.T) {
 	parent, child := New(Options{}), New(Options{})
 	set := func(s *Store, name string, mode ImportMode, n uint64) *Gauge {

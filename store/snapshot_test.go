@@ -230,3 +230,20 @@ func TestTTLOfEachKind(t *testing.T) {
 		}
 	}
 }
+
+// TestWhole: counters and gauges of whole numbers are whole, and nothing else.
+func TestWhole(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("c")
+	st.Root().Gauge("g")
+	st.Root().FloatGauge("f")
+	st.Root().Text("t")
+	st.Root().Histogram("h", store.Unspecified)
+	v := st.View()
+	defer v.Close()
+	for name, want := range map[string]bool{"c": true, "g": true, "f": false, "t": false, "h": false} {
+		if c, _ := v.Find(name); c.Whole() != want {
+			t.Errorf("%s is whole: %t", name, c.Whole())
+		}
+	}
+}

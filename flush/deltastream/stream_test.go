@@ -584,6 +584,35 @@ func TestTooExpensiveFilter(t *testing.T) {
 	})
 }
 
+// TestFilterThatBecomesTooExpensive: the client of a filter whose budget does not suffice for
+// changes gets an error and no half of them.
+func TestFilterThatBecomesTooExpensive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		w.store.Root().Counter("a").Inc()
+		slow := time.Duration(0)
+		at := time.Now()
+		filter, err := render.NewFilter(render.RE2, "a+b*", render.FilterLimits{Now: func() time.Time { at = at.Add(slow); return at }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &page{}
+		end := w.listen(p, deltastream.Request{Options: render.Options{Filter: filter}})
+		if got := newTable(t).read(p.take()).String(); got != "a=1 0" {
+			t.Errorf("at the beginning: %s", got)
+		}
+		slow = time.Hour
+		w.store.Root().Counter("ab").Inc() // must be judged
+		w.tick()
+		if got := p.take(); !strings.Contains(got, "event: error") || strings.Contains(got, "rows") {
+			t.Errorf("at the change: %q", got)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestClosedStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, deltastream.Config{})

@@ -152,6 +152,26 @@ func TestEndsAreMarked(t *testing.T) {
 	}
 }
 
+// TestNamelessStats: stats with nothing but tags are counted at each flush and not sent; the
+// stats behind them are.
+func TestNamelessStats(t *testing.T) {
+	r := receive(t, Version2)
+	w := write(t, Config{HTTP: to(r.url), Shards: 1}, store.Options{Naming: naming.Rules{Namespaces: []string{"gone"}}})
+	for i := range 4 { // enough for a pattern
+		w.st.Root().Counter("gone.1", tags.Tag{Name: "k", Value: fmt.Sprint("v", i)}).Inc()
+		w.st.Root().Counter("named", tags.Tag{Name: "k", Value: fmt.Sprint("v", i)}).Inc()
+	}
+	w.tick()
+	w.sent()
+	w.stop()
+	if n := w.own("skipped_names"); n != 4 {
+		t.Errorf("%d stats are counted, want 4", n)
+	}
+	if n := w.own("metrics"); n != 4 {
+		t.Errorf("%d samples of the stats behind are sent, want 4", n)
+	}
+}
+
 // TestDowngrade converts a request with a series of each kind: version 1.0 has native
 // histograms only if they were asked for, and no series that has nothing else.
 func TestDowngrade(t *testing.T) {

@@ -223,6 +223,44 @@ func TestFailedDials(t *testing.T) {
 	}
 }
 
+// TestStreamErrors: a stream that takes nothing in time stays open, since another would only
+// have other buffers. Any other error closes it, and a packet that was sent in part is in
+// doubt.
+func TestStreamErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		n      int
+		err    error
+		doubt  bool
+		closed int
+	}{
+		{"nothing in time", 0, os.ErrDeadlineExceeded, false, 0},
+		{"a part in time", 3, os.ErrDeadlineExceeded, true, 1},
+		{"nothing", 0, io.ErrClosedPipe, false, 1},
+		{"a part", 3, io.ErrClosedPipe, true, 1},
+	} {
+		stream := &failingStream{n: tt.n, err: tt.err}
+		c := NewConn(ConnConfig{
+			Network: TCP, Timeout: time.Second, PacketBytes: 100,
+			Dial: func(context.Context) (net.Conn, error) { return stream, nil },
+		})
+		n, err := c.Send(t.Context(), []byte("a:1|c\n"))
+		if n != 0 || !errors.Is(err, tt.err) || errors.Is(err, ErrAmbiguous) != tt.doubt || stream.closed != tt.closed {
+			t.Errorf("%s: %d bytes, closed %d times: %v", tt.name, n, stream.closed, err)
+		}
+	}
+}
+
+// failingStream takes n bytes of a write.
+type failingStream struct {
+	closing
+	n   int
+	err error
+}
+
+func (*failingStream) SetWriteDeadline(time.Time) error { return nil }
+func (f *failingStream) Write([]byte) (int, error)      { return f.n, f.err }
+
 // closing counts how often it is closed. Other methods panic.
 type closing struct {
 	net.Conn
