@@ -289,10 +289,13 @@ func mutantReached(n int) {
 	if mutantSeen[n].Swap(true) {
 		return
 	}
-	if f, err := os.OpenFile(mutantLog, os.O_APPEND|os.O_WRONLY, 0); err == nil {
-		f.WriteString(strconv.Itoa(n) + "\n")
-		f.Close()
+	f, err := os.OpenFile(mutantLog, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil { // a test has given up the right, or has used up the descriptors
+		mutantSeen[n].Store(false)
+		return
 	}
+	f.WriteString(strconv.Itoa(n) + "\n")
+	f.Close()
 }
 `
 
