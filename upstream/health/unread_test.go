@@ -29,8 +29,9 @@ func TestRestOfAnAnswerIsRefused(t *testing.T) {
 			defer srv.Close()
 			check.ReuseConnection = true
 			p := proberFor(t, Config{Check: check}, hostAt(srv.Listener.Addr().String()))
+			defer p.Close()
 			for range 3 {
-				probe(t, p)
+				p.Probe(t.Context()) // which does not end with the check
 				<-ended
 			}
 		})
