@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,6 +200,27 @@ func TestHotCounters(t *testing.T) {
 	cs[7].Inc()
 	if got, want := deltas(st), (map[string]uint64{"c7": 1}); !maps.Equal(got, want) {
 		t.Errorf("flush after one more %v, want %v", got, want)
+	}
+}
+
+// TestSweepBehindEndedStats: stats that have ended, before, between and behind others, keep a
+// sweep from none of the others.
+func TestSweepBehindEndedStats(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true, TTL: store.TTL{Counter: time.Second, Gauge: time.Second}})
+	for i := range 6 {
+		net.Counter(fmt.Sprint("c", i)).Inc()
+		net.Gauge(fmt.Sprint("g", i)).Set(1)
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	st.RemoveNetwork(func(name string) bool { return strings.ContainsAny(name, "035") })
+	st.Sweep(false) // lets lookups pass
+	now = now.Add(time.Hour)
+	st.Flush(store.FlushOptions{}).Close()
+	network, own := st.Sweep(false)
+	if network[store.KindCounter] != 3 || network[store.KindGauge] != 3 || own != 0 || len(allNames(st)) != 0 {
+		t.Errorf("%v and %d ended, %q are left", network, own, allNames(st))
 	}
 }
 

@@ -100,8 +100,12 @@ func TestHoldWaitsForAttempts(t *testing.T) {
 				})
 				q.Add([]byte("a:1\n"), 1)
 				synctest.Wait()
+				began := time.Now()
 				if got := len(hold(t, q)); got != tt.parcels {
 					t.Errorf("%d parcels, want %d", got, tt.parcels)
+				}
+				if took, most := time.Since(began), min(tt.takes, time.Second); took > most {
+					t.Errorf("waited for %v, at most %v", took, most)
 				}
 				q.Release(true)
 				stop()

@@ -437,6 +437,27 @@ func TestStateOfShards(t *testing.T) {
 	}
 }
 
+// TestNextRetryIsTheFirst: the state has the next attempt of all shards that wait after errors.
+func TestNextRetryIsTheFirst(t *testing.T) {
+	for fresh := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			q, _, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) { c.Shards, c.QueueAge = 3, time.Hour })
+			defer stop()
+			for shard := range 3 {
+				if shard != fresh {
+					q.AddTo(shard, []byte("a:1\n"), 1)
+				}
+			}
+			time.Sleep(10 * time.Minute)
+			q.AddTo(fresh, []byte("b:1\n"), 1)
+			synctest.Wait()
+			if wait := time.Until(q.Delivery().NextRetry); wait <= 0 || wait > sinkqueue.MinRetry*12/10 {
+				t.Errorf("shard %d tries again in %v", fresh, wait)
+			}
+		})
+	}
+}
+
 func ExampleQueue() {
 	q := sinkqueue.New(sinkqueue.Config{
 		Options: sinkqueue.Options{Name: "printer", Store: store.New(store.Options{})},
