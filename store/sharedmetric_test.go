@@ -34,3 +34,27 @@ func TestNamesThatShareAMetricCostTheSameEach(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedMetricsEnd: nothing is kept of names that shared a metric name once their stats
+// have ended.
+func TestSharedMetricsEnd(t *testing.T) {
+	for _, unique := range []bool{false, true} {
+		st := New(Options{Naming: naming.Rules{Unique: unique}})
+		sc := st.ScopeWith("", ScopeOptions{Network: true})
+		for round := range 3 {
+			for _, name := range []string{"a.b", "a-b", "a+b", "c.d", "c-d", "alone"} {
+				sc.Counter(name).Inc()
+			}
+			v := st.View()
+			for c := v.ByFamily(KindCounter); c.Next(); {
+				c.Series()
+			}
+			v.Close()
+			st.RemoveNetwork(func(string) bool { return true })
+			st.View().Close()
+			if n, m := len(st.series.shared), st.series.specials.Load(); n != 0 || m != 0 {
+				t.Errorf("unique %t, round %d: %d shared names and %d special families are left", unique, round, n, m)
+			}
+		}
+	}
+}
