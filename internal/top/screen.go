@@ -550,10 +550,10 @@ func (s *screen) clusters(columns, page int) []string {
 		return []string{"No clusters are configured"}
 	}
 	st := s.style
-	const hosts, number = 9, 8
-	cells := 5
+	const hosts = 9
+	cells, number := 5, 6
 	if columns >= 100 {
-		cells = 10
+		cells, number = 10, 8
 	}
 	left := columns - (2 + 1 + hosts + 1 + cells + 3*number + 1)
 	name := max(12, left*2/5)
@@ -597,7 +597,7 @@ func help() []string {
 		"Esc              back to the stats",
 		"",
 		"Counters and gauges change within a second, histograms when the server flushes.",
-		"The trend of a histogram has its quantiles 0.5, 0.9 and 0.99 of the last interval",
-		"as bars, and the last of them as a number.",
+		"The trend of a histogram has its quantiles 0.5, 0.9 and 0.99 of the last",
+		"interval as bars, and the last of them as a number.",
 	}
 }

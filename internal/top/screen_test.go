@@ -345,3 +345,12 @@ func FuzzScreen(f *testing.F) {
 		}
 	})
 }
+
+// TestHelpFits expects no line of the help to be cut on 80 columns.
+func TestHelpFits(t *testing.T) {
+	for _, line := range help() {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
