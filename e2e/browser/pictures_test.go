@@ -166,8 +166,14 @@ func feed(t *testing.T, d *daemon.Daemon) {
 	}()
 }
 
-// small encodes a picture with a palette of its most frequent colors, which keeps it
-// a third of the size.
+// apart is the square of the distance of two colors.
+func apart(a, b color.RGBA) int {
+	r, g, blue := int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B)
+	return r*r + g*g + blue*blue
+}
+
+// small encodes a picture with a palette of its most frequent colors and of rare colors
+// far from these, which keeps it a third of the size.
 func small(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	in, err := png.Decode(bytes.NewReader(raw))
@@ -188,8 +194,24 @@ func small(t *testing.T, raw []byte) []byte {
 	}
 	slices.SortFunc(list, func(a, b color.RGBA) int { return counts[b] - counts[a] })
 	palette := color.Palette{}
-	for _, c := range list[:min(256, len(list))] {
+	for _, c := range list[:min(128, len(list))] {
 		palette = append(palette, c)
+	}
+	far := map[color.RGBA]int{} // how far the rest is from the palette
+	for _, c := range list[len(palette):] {
+		far[c] = apart(c, palette[palette.Index(c)].(color.RGBA))
+	}
+	for range min(128, len(far)) {
+		var next color.RGBA
+		for c, d := range far {
+			if d > far[next] {
+				next = c
+			}
+		}
+		palette = append(palette, next)
+		for c, d := range far {
+			far[c] = min(d, apart(c, next))
+		}
 	}
 	index := map[color.RGBA]uint8{}
 	for c := range counts {
