@@ -28,13 +28,13 @@ func showOverview(v *view) error {
 	if input != nil {
 		v.topNames(input)
 	}
-	v.stats(v.adminPort)
 	v.lastChanges()
 	v.Put(h("</div>\n<div class='stack'>\n"))
 	v.sickClusters(sick)
 	if input != nil {
 		v.limits(input)
 	}
+	v.stats(v.adminPort)
 	v.Put(h("</div>\n</div>\n"))
 	return nil
 }
