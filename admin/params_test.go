@@ -266,6 +266,30 @@ func connected(t *testing.T, network, address string) (near, far net.Conn) {
 	return near, far
 }
 
+// TestAcceptKeepsASpare: each connection that is accepted while the spare descriptor is
+// missing restores it, and is an ordinary one then.
+func TestAcceptKeepsASpare(t *testing.T) {
+	ln := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer ln.Close()
+	var s spare
+	for range 2 {
+		defer must(net.Dial("tcp", ln.Addr().String())).Close()
+		nc, last, err := s.accept(ln)
+		if err != nil || last || !s.held() {
+			t.Fatalf("last %t, held %t, %v", last, s.held(), err)
+		}
+		_ = nc.Close()
+		if !s.release() || s.release() {
+			t.Error("there is not one descriptor to release")
+		}
+	}
+	for err, want := range map[error]bool{nil: false, syscall.EMFILE: true, &os.PathError{Err: syscall.ENFILE}: true, os.ErrNotExist: false} {
+		if usedUp(err) != want {
+			t.Errorf("%v: %t", err, !want)
+		}
+	}
+}
+
 // TestPatience halves with each silent client, down to its least, until one speaks.
 func TestPatience(t *testing.T) {
 	near, far := connected(t, "tcp", "127.0.0.1:0")

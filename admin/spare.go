@@ -46,14 +46,20 @@ func (s *spare) awaits(nc net.Conn) bool {
 	return spoke
 }
 
-// fill reserves a descriptor if none is reserved and one is free.
-func (s *spare) fill() {
+// fill reserves a descriptor if none is reserved, and reports whether none was free.
+func (s *spare) fill() (full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {
-		s.file, _ = os.Open(os.DevNull) // tried again after the next connection
+		var err error
+		s.file, err = os.Open(os.DevNull) // tried again with the next connection
+		return usedUp(err)
 	}
+	return false
 }
+
+// usedUp reports whether an error means that there is no free descriptor.
+func usedUp(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
 // release frees the descriptor and reports whether there was one.
 func (s *spare) release() bool {
@@ -68,10 +74,12 @@ func (s *spare) release() bool {
 }
 
 // accept accepts a connection. last is set if the connection uses the reserved
-// descriptor.
+// descriptor, or another when none is left to reserve.
 func (s *spare) accept(ln net.Listener) (nc net.Conn, last bool, err error) {
-	nc, err = ln.Accept()
-	if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && s.release() {
+	if nc, err = ln.Accept(); err == nil {
+		return nc, s.fill(), nil
+	}
+	if usedUp(err) && s.release() {
 		last = true
 		if nc, err = ln.Accept(); err != nil {
 			s.fill()
