@@ -90,12 +90,16 @@ func (s *Server) drainListeners(w *Response, r *Request) error {
 	if s.src.Drains == nil {
 		return missing("this server has no listeners to drain: the program has set none")
 	}
-	if r.DryRun() {
-		for _, l := range s.listenerList() {
-			if !inboundOnly || l.Direction == listeners.Inbound {
-				r.Changed("listener "+l.Name, "open", drained(graceful, skipExit))
+	for _, l := range s.listenerList() {
+		if (!inboundOnly || l.Direction == listeners.Inbound) && !l.Stopped && (!graceful || l.DrainEnd.IsZero()) {
+			before := "open"
+			if !l.DrainEnd.IsZero() {
+				before = "draining"
 			}
+			r.Changed("listener "+l.Name, before, drained(graceful, skipExit))
 		}
+	}
+	if r.DryRun() {
 		return nil
 	}
 	if graceful {

@@ -14,6 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 )
 
 // TestDryRunsChangeNothing checks that dry_run says what a mutation would change, and
@@ -379,4 +380,33 @@ func TestShowAudit(t *testing.T) {
 		golden.Check(t, name, r.Body)
 	}
 	jsonschema.Check(t, "../docs/schema/audit.schema.json", newServer(t, Config{}).Request("GET", "/audit?format=json", nil).Body)
+}
+
+// TestDrainsAreAudited drains listeners that are open, draining and stopped. The audit
+// log has what changed.
+func TestDrainsAreAudited(t *testing.T) {
+	for target, want := range map[string]string{
+		"/drain_listeners":             "a: open -> stopped, b: draining -> stopped, ",
+		"/drain_listeners?graceful":    "a: open -> draining, then stopped, ",
+		"/drain_listeners?inboundonly": "b: draining -> stopped, ",
+	} {
+		src := newWorld().sources()
+		src.Listeners = func() []listeners.Listener {
+			return []listeners.Listener{
+				{Name: "a", Direction: listeners.Outbound}, {Name: "b", Direction: listeners.Inbound, DrainEnd: time.Now()}, {Name: "c", Direction: listeners.Inbound, Stopped: true},
+			}
+		}
+		s := newServer(t, Config{Sources: src})
+		if r := s.Request("POST", target, nil); r.Status != 200 || string(r.Body) != "OK\n" {
+			t.Errorf("%s: %d %s", target, r.Status, r.Body)
+		}
+		e := s.Audit(1)[0]
+		got := ""
+		for _, c := range e.Changes {
+			got += strings.TrimPrefix(c.What, "listener ") + ": " + c.Before + " -> " + c.After + ", "
+		}
+		if got != want || e.Undoable() {
+			t.Errorf("%s: %s, want %s; undoable: %v", target, got, want, e.Undoable())
+		}
+	}
 }

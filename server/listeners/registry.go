@@ -76,8 +76,8 @@ type Config struct {
 	// DrainEnd returns when the drain of a direction is over, or the zero time if none
 	// has started. It may be nil.
 	DrainEnd func(inbound bool) time.Time
-	// Logger logs a panic in a Stop function, which then counts as done. If nil,
-	// nothing is logged.
+	// Logger logs drains, and a panic in a Stop function, which then counts as done.
+	// If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -215,14 +215,25 @@ func (r *Registry) Drain(inboundOnly bool) {
 	r.inboundStopped = true
 	r.allStopped = r.allStopped || !inboundOnly
 	var chosen []*entry
+	var names []string
 	for _, e := range r.list {
-		if !inboundOnly || e.Direction == Inbound {
+		if (!inboundOnly || e.Direction == Inbound) && !e.stopped {
 			chosen = append(chosen, e)
+			names = append(names, e.Name)
 		}
 	}
 	stops := r.takeLocked(chosen)
 	r.mu.Unlock()
 	r.stop(stops)
+	if len(names) > 0 {
+		r.info("listeners stopped by a drain", "listeners", names)
+	}
+}
+
+func (r *Registry) info(message string, attributes ...any) {
+	if r.cfg.Logger != nil {
+		r.cfg.Logger.Info(message, attributes...)
+	}
 }
 
 // DrainGracefully starts a drain and returns at once. Listeners stop after the drain
@@ -236,7 +247,11 @@ func (r *Registry) DrainGracefully(inboundOnly, skipExit bool) {
 		done()
 		return
 	}
-	r.cfg.StartDrain(inboundOnly, done)
+	if r.cfg.StartDrain(inboundOnly, done) {
+		r.info("graceful drain started", "inbound_only", inboundOnly)
+	} else {
+		r.info("graceful drain not started: a running drain covers it", "inbound_only", inboundOnly)
+	}
 }
 
 // refusedLocked returns an error if a listener cannot be added. r.mu must be held.

@@ -2,6 +2,7 @@ package listeners
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -397,5 +398,39 @@ func TestDrainUnderLoad(t *testing.T) {
 	f.Drain(false)
 	if stops.Load() != added.Load() || int64(f.stopped.Value()) != added.Load() {
 		t.Errorf("%d added, %d stopped, %d counted", added.Load(), stops.Load(), f.stopped.Value())
+	}
+}
+
+// TestDrainsAreLogged logs each drain that changes something, and a drain that another
+// one covers.
+func TestDrainsAreLogged(t *testing.T) {
+	var log strings.Builder
+	starts := 0
+	r := New(Config{
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})),
+		StartDrain: func(bool, func()) bool { starts++; return starts == 1 },
+	})
+	for _, l := range []Listener{{Name: "in", Direction: Inbound}, {Name: "out", Direction: Outbound}} {
+		if err := r.Add(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.DrainGracefully(true, false)
+	r.DrainGracefully(true, false)
+	r.Drain(true)
+	r.Drain(false)
+	r.Drain(false)
+	const want = `level=INFO msg="graceful drain started" inbound_only=true
+level=INFO msg="graceful drain not started: a running drain covers it" inbound_only=true
+level=INFO msg="listeners stopped by a drain" listeners=[in]
+level=INFO msg="listeners stopped by a drain" listeners=[out]
+`
+	if log.String() != want {
+		t.Errorf("got\n%swant\n%s", &log, want)
 	}
 }
