@@ -44,7 +44,7 @@ func (s *Server) configDump(w *Response, r *Request) error {
 	case errors.As(err, &refused):
 		return w.plain(refused.Status, refused.Text)
 	case errors.Is(err, render.ErrTooExpensive):
-		return badRequest("name_regex too expensive\n")
+		return s.tooExpensive("name_regex")
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (s *Server) withFilter(w *Response, r *Request, f func(*partFilter) error) 
 	}
 	err = f(n)
 	if n.err != nil {
-		return badRequest("filter too expensive\n")
+		return s.tooExpensive("filter")
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/histogram/hdr"
@@ -9,6 +10,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
+
+// tooExpensive is the answer to a regular expression that exceeded its budget.
+func (s *Server) tooExpensive(parameter string) error {
+	text := parameter + " too expensive\n"
+	if budget := s.limits.RegexBudget; budget > 0 {
+		text += fmt.Sprintf("admin.limits.regex_budget allows %v of elapsed time; an expression that starts with ^ and a literal prefix costs less\n", budget)
+	}
+	return badRequest(text)
+}
 
 func (s *Server) stats(w *Response, r *Request) error { return s.showStats(w, r, false) }
 
@@ -55,7 +65,7 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if err := s.render(w, r, q); !errors.Is(err, render.ErrTooExpensive) {
 		return err
 	}
-	return badRequest("filter too expensive\n")
+	return s.tooExpensive("filter")
 }
 
 // noFilter answers a request whose expression got no slot.

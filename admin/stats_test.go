@@ -367,7 +367,7 @@ func TestExpensiveFilter(t *testing.T) {
 		sc.Counter(fmt.Sprintf("x%d.%s", i, strings.Repeat("ab", 50)))
 	}
 	s := start(t, Config{Store: st, Limits: Limits{RegexBudget: 1}})
-	if a := get(t, s, "/stats?filter=(a|b|ab)*c$"); a.status != 400 || a.body != "filter too expensive\n" {
+	if a := get(t, s, "/stats?filter=(a|b|ab)*c$"); a.status != 400 || a.body != "filter too expensive\nadmin.limits.regex_budget allows 1ns of elapsed time; an expression that starts with ^ and a literal prefix costs less\n" {
 		t.Errorf("got %d %.100q", a.status, a.body)
 	}
 }

@@ -135,7 +135,7 @@ func (s *Server) mergeFiltered(w *Response, r *Request, q *histogramQuery) error
 		}
 	}
 	if errors.Is(c.Err(), render.ErrTooExpensive) {
-		return badRequest("filter too expensive\n")
+		return s.tooExpensive("filter")
 	}
 	return c.Err()
 }
