@@ -8,14 +8,15 @@ import (
 // Markdown returns the list of endpoints for the documentation.
 func (s *Server) Markdown() []byte {
 	out := []byte("# Endpoints\n\n" +
-		"This list is made from the table that the server works with (`go test ./server -run TestDocs -update`),\n" +
-		"with all that settings can add: `/circuit_event_stream` is there if a stats sink of that kind is configured, and\n" +
-		"`/debug/pprof` with `admin.debug_endpoints`.\n\n" +
-		"Mutations are sent with POST; GET and HEAD are answered with 400 and have no effect, other methods with 405.\n" +
-		"All other endpoints answer any method like GET. Parameters stand in the query, or in a form\n" +
-		"(`application/x-www-form-urlencoded`) if there is no query. An empty value is as good as none, except where\n" +
-		"parameters are data; flags count by their name alone, whatever their value. The role counts where callers\n" +
-		"have roles (see security.md).\n\n" +
+		"The endpoints of the administration interface, generated from the table that dispatches requests\n" +
+		"(`go test ./server -run TestDocs -update`). Some need a setting: `/circuit_event_stream` a stats sink of that kind,\n" +
+		"`/debug/pprof` the key `admin.debug_endpoints`, `/tap` the key `admin.tap`, and the endpoints of StatsD and of sinks\n" +
+		"a StatsD listener and a sink. Without it, the answer is 404 and names the setting.\n\n" +
+		"Requests that change the server must use POST: GET and HEAD get 400, other methods 405, and neither has an effect.\n" +
+		"All other endpoints accept any method and treat it as GET.\n\n" +
+		"Parameters are read from the query, or from a form (`application/x-www-form-urlencoded`) if there is no query. An\n" +
+		"empty value means the same as no value, except for parameters that contain data. A flag is set by its name,\n" +
+		"whatever its value. Roles apply to callers that authenticate; see [security.md](security.md).\n\n" +
 		"| Path | Method | Role | Parameters | What it does |\n|---|---|---|---|---|\n")
 	for _, e := range s.Endpoints() {
 		method := "GET"
