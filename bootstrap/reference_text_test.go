@@ -186,7 +186,7 @@ var reference = []section{
 		{"headers", "64", "Header fields of a request."},
 		{"query_parameters", "128", "Query parameters of a request."},
 		{"query_value_bytes", "4096", "Size of a query value."},
-		{"connections", "1024", "Open connections, besides 16 that are reserved for `/ready`, `/live` and `/server_info`."},
+		{"connections", "1024", "Open connections, besides 16 that are reserved for `/ready`, `/live` and `/server_info`. When the process has no file descriptor left, these are answered on one in reserve; a client that got it has 100 ms to begin its request, and less behind a queue of idle ones."},
 		{"connections_per_address", "256", "Open connections from one address. Does not apply to unix sockets."},
 		{"read_timeout", "5s", "Time for a request to arrive."},
 		{"idle_timeout", "1m", "Time between requests of a connection."},
