@@ -103,7 +103,7 @@ func (v *view) ingestListeners(list []report.Listener) {
 		v.empty("There are no StatsD listeners.")
 		return
 	}
-	g := v.grid("ingest-listeners", "StatsD listeners", "cards", order{}, column{head: "Listener"}, column{head: "Packets", class: "num"}, column{head: "Bytes", class: "num"}, column{head: "Lines", class: "num"},
+	g := v.grid("ingest-listeners", "StatsD listeners", "cards dense", order{}, column{head: "Listener"}, column{head: "Packets", class: "num"}, column{head: "Bytes", class: "num"}, column{head: "Lines", class: "num"},
 		column{head: "Samples", class: "num"}, column{head: "Rejected", class: "num"}, column{head: "Limited", class: "num"}, column{head: "Dropped by the kernel", class: "num"},
 		column{head: "Connections", class: "num"}, column{head: "Queue"})
 	for i := range list {

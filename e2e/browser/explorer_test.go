@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,4 +92,25 @@ func TestPagesOfLittle(t *testing.T) {
 	}
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(strings.TrimPrefix(d.URL, "http://"))
+}
+
+// TestCardsOfPhones expects small cards on a phone: three values beside each other, and
+// no cell for a column that only groups rows.
+func TestCardsOfPhones(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	send(t, d, func(lines *strings.Builder) { lines.WriteString("broken line\ngood:1|c\n") })
+	d.Wait("the line", func(s daemon.Stats) bool { return s["good"] == "1" })
+	p := open(t)
+	p.medium(390, 1)
+	for page, table := range map[string]string{"explorer": "groups", "listeners": "listeners", "ingest": "ingest-listeners"} {
+		p.ready(base(d) + "/ui/" + page)
+		if got := eval[float64](p, fmt.Sprintf("getComputedStyle(document.querySelector('#%s tbody tr')).gridTemplateColumns.split(' ').length", table)); got != 3 {
+			t.Errorf("%s has %v columns", page, got)
+		}
+	}
+	p.ready(base(d) + "/ui/ingest")
+	if got := eval[[]float64](p, "[...document.querySelectorAll('#rejects tbody .reason')].map((e) => e.offsetHeight)"); len(got) == 0 || slices.Max(got) > 0 {
+		t.Errorf("the cells without content have the heights %v", got)
+	}
 }
