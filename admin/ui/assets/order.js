@@ -83,8 +83,11 @@ class Order {
     this.rows ??= all('#stats tbody .pin').map((e) => `\n${e.dataset.k.slice('pin-'.length).replace(/[\t\n\r]/g, ' ')}`).join('');
     const now = document.getElementById('results');
     const more = total - now.dataset.total;
-    bar.hidden = more <= 0 && order === total + this.rows;
-    if (bar.hidden) {
+    const same = more <= 0 && order === total + this.rows;
+    if (bar.hidden !== same) { // setting it again costs a frame
+      bar.hidden = same;
+    }
+    if (same) {
       return;
     }
     if (more > 0 || this.frozen()) {

@@ -75,6 +75,13 @@ function tick() {
   }
 }
 
+// hide hides an element or shows it. To set what it is costs a frame.
+function hide(e, hidden) {
+  if (e.hidden !== hidden) {
+    e.hidden = hidden;
+  }
+}
+
 // state shows the state of the server.
 function state(name) {
   const badge = document.getElementById('state');
@@ -84,14 +91,14 @@ function state(name) {
     badge.querySelector('use').setAttribute('href', `#i-${meaning}`);
     badge.lastChild.data = name;
   }
-  document.getElementById('draining').hidden = name !== 'DRAINING';
+  hide(document.getElementById('draining'), name !== 'DRAINING');
 }
 
 // compare warns if the clocks differ.
 function compare(date) {
   const by = Math.round((Date.now() - Date.parse(date)) / 1000);
   const note = document.getElementById('skew');
-  note.hidden = !(Math.abs(by) > skewed);
+  hide(note, !(Math.abs(by) > skewed));
   note.querySelector('p').textContent = note.hidden ? '' : words.skew(by.toLocaleString('en'));
 }
 
