@@ -171,7 +171,7 @@ func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 	if samples {
 		columns = append(columns, column{head: "Samples per second", class: "num", sort: "samples"}, column{head: "Senders"})
 	}
-	columns = append(columns, column{head: "First seen", class: "num"}, column{head: "Stats", unlisted: true})
+	columns = append(columns, column{head: "First seen", class: "num spare"}, column{head: "Stats", unlisted: true})
 	g := v.grid("groups", "Groups of stats", "cards dense", by, columns...)
 	row := func(x *store.Group, name string, show, link func()) {
 		g.row("")
