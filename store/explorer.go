@@ -154,7 +154,7 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 		a.since = q.Since.UnixMilli()
 	}
 	if q.Tag != "" && q.Prefix == "" {
-		a.rankings = append(a.rankings, x.tagRanking(v, q.Tag))
+		a.rankings = append(a.rankings, x.tagRanking(q.Tag))
 	} else {
 		for set := range NameSet(nameSets) {
 			v.ByName(set)

@@ -235,7 +235,7 @@ func (x *Explorer) appendValue(dst []byte, c *Cursor, one id, name string) (key 
 }
 
 // tagRanking returns the up-to-date ranking of a tag.
-func (x *Explorer) tagRanking(v *View, name string) *ranking {
+func (x *Explorer) tagRanking(name string) *ranking {
 	s := x.s
 	n := slices.IndexFunc(x.tags, func(o *tagOrder) bool { return o.name == name })
 	if n >= 0 {

@@ -77,7 +77,7 @@ func (v *view) heat(columns []history.Point, l *histogram.Layout, log bool) {
 
 // strip appends the distributions over time under the bars, on their axis: a row for each
 // step, the newest on top, with the median and the 99th percentile.
-func (v *view) strip(rows []history.Point, l *histogram.Layout, a axis, n int) {
+func (v *view) strip(rows []history.Point, a axis, n int) {
 	if len(rows) == 0 {
 		return
 	}

@@ -219,7 +219,7 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	}
 	v.Put(h("<p id='bin' class='quiet' aria-live='polite'></p>"))
 	if picture == "bars" && p.kept && !p.merged {
-		v.strip(p.columns(layout, v.now.Add(-v.duration("over", ranges[:]).length), stripRows), layout, a, len(list))
+		v.strip(p.columns(layout, v.now.Add(-v.duration("over", ranges[:]).length), stripRows), a, len(list))
 	}
 	v.Put(h("</div>\n"))
 	v.compareForm(p)

@@ -98,7 +98,7 @@ func (c *conversion) gostatsdListener(o *object, statsd *section) {
 	} else {
 		host, port := "0.0.0.0", 8125
 		if address != nil {
-			host, port, _ = address.listenAddress(text)
+			host, port = address.listenAddress(text)
 		}
 		l = c.listener("udp", host, port)
 	}

@@ -157,11 +157,11 @@ func (v *value) hostPort(port int) (string, int, bool) {
 }
 
 // listenAddress returns the IP address and port to listen on of host:port.
-func (v *value) listenAddress(text string) (host string, port int, ok bool) {
+func (v *value) listenAddress(text string) (host string, port int) {
 	host, number, err := net.SplitHostPort(strings.TrimSpace(text))
 	if err != nil {
 		v.wrong("host:port")
-		return "", 0, false
+		return "", 0
 	}
 	switch host {
 	case "":
@@ -172,9 +172,9 @@ func (v *value) listenAddress(text string) (host string, port int, ok bool) {
 	ip, err := netip.ParseAddr(host)
 	if port = atoi(number); err != nil || ip.Zone() != "" || port == 0 {
 		v.wrong("an IP address and a port to listen on")
-		return "", 0, false
+		return "", 0
 	}
-	return ip.String(), port, true
+	return ip.String(), port
 }
 
 // atoi returns the number of a port, 0 if there is none.

@@ -123,7 +123,7 @@ func (t *telegraf) input(o *object, statsd *section) {
 	}
 	host, port := "0.0.0.0", 8125
 	if address != nil {
-		host, port, _ = address.listenAddress(address.text(""))
+		host, port = address.listenAddress(address.text(""))
 	}
 	base := strings.TrimRight(protocol, "46")
 	if protocol != base && host == "0.0.0.0" && protocol[3] == '6' {
@@ -272,7 +272,7 @@ func (t *telegraf) scrape(outputs *object) (address string, all []*object) {
 		listen, where := o.take("listen"), o.take("path")
 		host, port := "0.0.0.0", 9273
 		if listen != nil {
-			host, port, _ = listen.listenAddress(listen.text(""))
+			host, port = listen.listenAddress(listen.text(""))
 		}
 		if address != "" {
 			v.note(t.out, "has no equivalent: there is one administration interface")
