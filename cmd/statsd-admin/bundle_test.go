@@ -64,11 +64,13 @@ func TestBundle(t *testing.T) {
 func TestBundleReportsFailures(t *testing.T) {
 	d := running(t, "admin: {"+onLoopback+", mode: read_only}")
 	t.Chdir(t.TempDir())
-	status, _, stderr := invoke(nil, "bundle", "--address", "http://"+d.Admin().Addr().String())
-	if status != 1 || !strings.HasPrefix(stderr, "error: POST /bundle: 403 ") {
-		t.Errorf("status %d, %q", status, stderr)
-	}
-	if left, _ := os.ReadDir("."); len(left) != 0 {
-		t.Errorf("%v was left", left)
+	for _, args := range [][]string{nil, {"named.zip"}} {
+		status, _, stderr := invoke(nil, append([]string{"bundle", "--address", "http://" + d.Admin().Addr().String()}, args...)...)
+		if status != 1 || !strings.HasPrefix(stderr, "error: POST /bundle: 403 ") {
+			t.Errorf("%q: status %d, %q", args, status, stderr)
+		}
+		if left, _ := os.ReadDir("."); len(left) != 0 {
+			t.Errorf("%q: %v was left", args, left)
+		}
 	}
 }

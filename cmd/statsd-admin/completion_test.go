@@ -180,3 +180,17 @@ func overstruck(s string) string {
 	}
 	return string(b)
 }
+
+// TestRoff: examples are between .nf and .fi, also at the end, and paragraphs between blank lines.
+func TestRoff(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\n\nb\n":                  "a\n.PP\nb\n",
+		"a\n  b\n\n  c\nd\n":        "a\n.nf\n  b\n  c\n.fi\n.PP\nd\n",
+		"a\n  b":                    "a\n.nf\n  b\n.fi\n",
+		".a\n'b\n-c \"d\" \\e .f\n": "\\&.a\n\\&'b\n\\-c \\(dqd\\(dq \\ee .f\n",
+	} {
+		if got := roffLines(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -186,9 +186,6 @@ func parseExporterOptions(args []string, hardware int) (*Options, request, error
 func withoutNegations(fs *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i, a := range args {
-		if a == "--" {
-			break
-		}
 		name, ok := strings.CutPrefix(a, "--no-")
 		if f := fs.Lookup(name); ok && f != nil && f.NoOptDefVal == "true" {
 			args[i] = "--" + name + "=false"

@@ -192,18 +192,27 @@ func configName(o *Options) string {
 
 // buildVersion returns revision/version/tree state/build type/TLS library.
 func buildVersion() string {
-	rev, tree := revision, "Unknown"
+	var settings []debug.BuildSetting
 	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision" && rev == "unknown":
-				rev = s.Value
-			case s.Key == "vcs.modified" && s.Value == "true":
-				tree = "Modified"
-			case s.Key == "vcs.modified":
-				tree = "Clean"
-			}
+		settings = info.Settings
+	}
+	rev, tree := sourceOf(settings, revision)
+	return fmt.Sprintf("%s/%s/%s/RELEASE/%s", rev, version, tree, runtime.Version())
+}
+
+// sourceOf returns the commit and the tree state in the settings of a build. A revision
+// that the linker has set stays.
+func sourceOf(settings []debug.BuildSetting, revision string) (rev, tree string) {
+	rev, tree = revision, "Unknown"
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision" && rev == "unknown":
+			rev = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			tree = "Modified"
+		case s.Key == "vcs.modified":
+			tree = "Clean"
 		}
 	}
-	return fmt.Sprintf("%s/%s/%s/RELEASE/%s", rev, version, tree, runtime.Version())
+	return rev, tree
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -234,5 +235,25 @@ func TestClockOfFilters(t *testing.T) {
 	}
 	if want := "regexp2.SetTimeoutCheckPeriod(10 * time.Millisecond)"; first.String() != want {
 		t.Errorf("main begins with %q, want %q", first.String(), want)
+	}
+}
+
+func TestSourceOfABuild(t *testing.T) {
+	commit, clean, modified := debug.BuildSetting{Key: "vcs.revision", Value: "abc"}, debug.BuildSetting{Key: "vcs.modified", Value: "false"}, debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	other := debug.BuildSetting{Key: "GOOS", Value: "true"}
+	for _, tt := range []struct {
+		settings  []debug.BuildSetting
+		linked    string
+		rev, tree string
+	}{
+		{nil, "unknown", "unknown", "Unknown"},
+		{[]debug.BuildSetting{other}, "unknown", "unknown", "Unknown"},
+		{[]debug.BuildSetting{commit, other, clean}, "unknown", "abc", "Clean"},
+		{[]debug.BuildSetting{modified, commit}, "unknown", "abc", "Modified"},
+		{[]debug.BuildSetting{commit, clean}, "v1", "v1", "Clean"},
+	} {
+		if rev, tree := sourceOf(tt.settings, tt.linked); rev != tt.rev || tree != tt.tree {
+			t.Errorf("%v, %s: %s %s, want %s %s", tt.settings, tt.linked, rev, tree, tt.rev, tt.tree)
+		}
 	}
 }

@@ -170,6 +170,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--stats-tag :b", "error: misformatted stats-tag ':b'"},
 		{"--stats-tag a-b:c", "error: misformatted stats-tag 'a-b:c' contains invalid char in 'a-b'"},
 		{"--stats-tag a:c.d", "error: misformatted stats-tag 'a:c.d' contains invalid char in 'c.d'"},
+		{"--stats-tag ab --stats-tag :b", "error: misformatted stats-tag 'ab'\nerror: misformatted stats-tag ':b'"},
 		{"--concurrency many", "error: Couldn't read argument value: --concurrency: \"many\" is not a whole number in [0, 4294967295]"},
 		{"--drain-time-s -1", "error: Couldn't read argument value: --drain-time-s: \"-1\" is not a whole number in [0, 4294967295]"},
 		{"--product-name 1st", "error: invalid product-name '1st': want a letter, then letters, digits and _, 64 at most"},

@@ -8,9 +8,7 @@ import (
 // prepare lets the options take effect that are about the process. It says what
 // cannot be done here.
 func prepare(o *Options) (warning string) {
-	if n := processors(o, runtime.NumCPU()); n > 0 {
-		runtime.GOMAXPROCS(n)
-	}
+	runtime.GOMAXPROCS(processors(o, runtime.NumCPU()))
 	if !o.EnableCoreDump {
 		return ""
 	}

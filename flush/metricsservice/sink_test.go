@@ -1,6 +1,7 @@
 package metricsservice
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -44,6 +46,7 @@ type receiver struct {
 
 	mu     sync.Mutex
 	n      int
+	last   []byte // the last report
 	delta  bool
 	values map[string]float64 // of counters and gauges, by name and labels
 	counts map[string]uint64  // of histograms, by type and name
@@ -84,6 +87,7 @@ func (r *receiver) take(message []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n++
+	r.last = slices.Clone(message)
 	var err error
 	if r.fail != nil {
 		var applied bool
@@ -174,6 +178,23 @@ func TestReports(t *testing.T) {
 				t.Errorf("got  %v %v\nwant %v %v", r.values, r.counts, tt.want, tt.counts)
 			}
 		})
+	}
+}
+
+// TestBuckets: a bucket has its bound and the count of the values up to there.
+func TestBuckets(t *testing.T) {
+	r := serve(t, &receiver{})
+	s, stop := started(t, r, Config{Histograms: Buckets})
+	h := s.cfg.Store.Root().Histogram("rt", store.Milliseconds)
+	h.Record(3)
+	h.RecordN(12, 2)
+	tick(t, s)
+	stop()
+	for bound, count := range map[float64]uint64{1: 0, 5: 1, 10: 1, 25: 3, 3_600_000: 3} {
+		bucket := protobuf.AppendDouble(protobuf.AppendUint(nil, 1, count), 2, bound)
+		if n := bytes.Count(r.last, protobuf.AppendBytes(nil, 3, bucket)); n != 1 {
+			t.Errorf("%d buckets up to %v with a count of %d", n, bound, count)
+		}
 	}
 }
 

@@ -112,3 +112,14 @@ func TestBoundedLoadOfAHotKey(t *testing.T) {
 		}
 	})
 }
+
+// TestMix has the first outputs of SplitMix64 with the seed 0, as its reference
+// implementation gives them.
+func TestMix(t *testing.T) {
+	const step = 0x9e3779b97f4a7c15
+	for i, want := range []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f, 0xf88bb8a8724c81ec} {
+		if got := mix(uint64(i) * step); got != want {
+			t.Errorf("output %d: %#x, want %#x", i, got, want)
+		}
+	}
+}
