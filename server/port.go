@@ -74,6 +74,7 @@ type port struct {
 	open   atomic.Int64 // connections
 	total  *store.Counter
 	active *store.Gauge
+	length *store.Histogram
 
 	tls     *certs.Server // nil without TLS
 	expires *store.Gauge  // of the certificate of tls, in seconds of Unix time
@@ -119,8 +120,12 @@ func (s *Server) bindPorts() error {
 		s.ports = append(s.ports, p)
 		at := listeners.FromNet(p.Addr())
 		sc := s.store.Own().Scope("listener." + statPart(at.String()))
-		sc.Help(map[string]string{"downstream_cx_total": "Accepted connections.", "downstream_cx_active": "Open connections."})
+		sc.Help(map[string]string{
+			"downstream_cx_total": "Accepted connections.", "downstream_cx_active": "Open connections.",
+			"downstream_cx_length_ms": "Time from accepting a connection to closing it.",
+		})
 		p.total, p.active = sc.Counter("downstream_cx_total"), sc.Gauge("downstream_cx_active")
+		p.length = sc.Histogram("downstream_cx_length_ms", store.Milliseconds)
 		if l.TLS != nil {
 			file := filepath.Base(l.TLS.Chain)
 			name := tokenPart(strings.TrimSuffix(file, filepath.Ext(file)))
@@ -316,7 +321,7 @@ func (p *port) Accept() (net.Conn, error) {
 	p.open.Add(1)
 	p.total.Inc()
 	p.active.Inc()
-	if c = (&portConn{Conn: c, port: p}); p.tls != nil {
+	if c = (&portConn{Conn: c, port: p, begin: time.Now()}); p.tls != nil {
 		c = tls.Server(c, p.tls.Config())
 	}
 	return c, nil
@@ -334,9 +339,10 @@ func (p *port) Close() error {
 // portConn is a connection of a port.
 type portConn struct {
 	net.Conn
-	port *port
-	once sync.Once
-	err  error
+	port  *port
+	begin time.Time
+	once  sync.Once
+	err   error
 }
 
 // Close closes the connection. A second call does nothing.
@@ -345,6 +351,7 @@ func (c *portConn) Close() error {
 		c.err = c.Conn.Close()
 		c.port.open.Add(-1)
 		c.port.active.Dec()
+		c.port.length.RecordDuration(time.Since(c.begin))
 	})
 	return c.err
 }

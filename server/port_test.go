@@ -25,7 +25,7 @@ func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
 		sc := store.New(store.Options{}).Scope("listener.x")
 		left := 20
 		p := &port{
-			log: slog.New(slog.DiscardHandler), total: sc.Counter("total"), active: sc.Gauge("active"),
+			log: slog.New(slog.DiscardHandler), total: sc.Counter("total"), active: sc.Gauge("active"), length: sc.Histogram("length", store.Milliseconds),
 			gate: accept.NewGate(listenerFunc(func() (net.Conn, error) {
 				switch left--; {
 				case left > 0:

@@ -396,7 +396,7 @@ func TestListenersOfTheProgram(t *testing.T) {
 		return r.get(t, "/stats?filter=^(listener\\.127.*|server.total_connections)$")
 	}
 	prefix := "listener." + strings.ReplaceAll(at, ":", "_")
-	if got, want := stats(), prefix+".downstream_cx_active: 1\n"+prefix+".downstream_cx_total: 1\nserver.total_connections: 1\n"; got != want {
+	if got, want := stats(), prefix+".downstream_cx_active: 1\n"+prefix+".downstream_cx_total: 1\nserver.total_connections: 1\n"+prefix+".downstream_cx_length_ms: No recorded values\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	r.post(t, "/drain_listeners")
@@ -407,6 +407,7 @@ func TestListenersOfTheProgram(t *testing.T) {
 	say() // goes on
 	_ = c.Close()
 	eventually(t, "the end is counted", func() bool { return strings.Contains(stats(), "server.total_connections: 0\n") })
+	eventually(t, "the length is shown", func() bool { return strings.Contains(stats(), prefix+".downstream_cx_length_ms: P0(") })
 }
 
 func TestListenersThatCannotBe(t *testing.T) {

@@ -18,8 +18,9 @@ const tunnelBuffer = 32 << 10
 // either fails, nothing has moved for the idle time, or ctx is done. Then it closes
 // both. An end is passed on if the other connection has a CloseWrite method;
 // otherwise it ends the tunnel. If idle is 0, there is no limit. The buffers are at
-// most as large as the cluster's buffer limit.
-func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) {
+// most as large as the cluster's buffer limit. It returns the number of bytes that
+// went to the host and to the client.
+func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) (toHost, toClient uint64) {
 	defer c.Close()
 	defer client.Close()
 	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), c.Close() })()
@@ -34,12 +35,13 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 					_ = client.Close()
 				}
 			}()
-			copyUntilIdle(client, c, size, idle, &last)
+			copyUntilIdle(client, c, size, idle, &last, &toClient)
 			ended = true
 		})
 	})
-	copyUntilIdle(c, client, size, idle, &last)
+	copyUntilIdle(c, client, size, idle, &last, &toHost)
 	back.Wait()
+	return toHost, toClient
 }
 
 // BufferSize returns the size of a buffer of a connection: the wanted size, or the
@@ -51,8 +53,8 @@ func (c *Cluster) BufferSize(wanted int) int {
 // copyUntilIdle copies until from ends, and then closes the sending side of to. If
 // neither direction moves for the idle time, to does not accept data for as long, or an
 // error occurs, it closes both. last is the time of the last data, in nanoseconds of
-// Unix time.
-func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic.Int64) {
+// Unix time. The bytes that to accepted are added to written.
+func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic.Int64, written *uint64) {
 	deadline := func() time.Time {
 		if idle <= 0 {
 			return time.Time{}
@@ -66,7 +68,9 @@ func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic
 		if n > 0 {
 			last.Store(time.Now().UnixNano())
 			_ = to.SetWriteDeadline(deadline()) // a closed one shows it in Write
-			if _, werr := to.Write(buffer[:n]); werr != nil {
+			w, werr := to.Write(buffer[:n])
+			*written += uint64(w)
+			if werr != nil {
 				_, _ = to.Close(), from.Close() // part of it may have gone
 				return
 			}

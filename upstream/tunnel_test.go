@@ -24,7 +24,11 @@ func TestTunnelEndsIfNothingIsTaken(t *testing.T) {
 		defer stuck.Close()
 		go func() { _, _ = client.Write([]byte("hello")) }()
 		var last atomic.Int64
-		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last)
+		var written uint64
+		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last, &written)
+		if written != 0 {
+			t.Errorf("%d bytes are counted, want none", written)
+		}
 		if took := time.Since(begin); took != time.Minute {
 			t.Errorf("ended after %v, want 1m", took)
 		}
@@ -68,6 +72,7 @@ func TestTunnel(t *testing.T) {
 	r, _ := started(t, func(o *Config) { o.Logger = panics.Logger() }, `{name: c, connect_timeout: 30s, per_connection_buffer_limit_bytes: 3, load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: `+strconv.Itoa(l.Addr().(*net.TCPAddr).Port)+`}}}}]}]}}`)
 	cl := r.Cluster("c").Acquire()
 	defer cl.Release()
+	var toHost, toClient uint64 // of the last tunnel, once it has ended
 	tunnel := func(ctx context.Context, wrap func(net.Conn) net.Conn) (client *net.TCPConn, ended chan struct{}) {
 		h, err := cl.Pick(nil)
 		if err != nil {
@@ -93,7 +98,7 @@ func TestTunnel(t *testing.T) {
 		ended = make(chan struct{})
 		go func() {
 			defer close(ended)
-			up.Tunnel(ctx, wrap(accepted), 0)
+			toHost, toClient = up.Tunnel(ctx, wrap(accepted), 0)
 		}()
 		return dialed.(*net.TCPConn), ended
 	}
@@ -111,6 +116,9 @@ func TestTunnel(t *testing.T) {
 	}
 	<-ended
 	client.Close()
+	if toHost != 5 || toClient != 5 {
+		t.Errorf("%d bytes to the host, %d to the client, want 5 and 5", toHost, toClient)
+	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	client, ended = tunnel(ctx, plain)
@@ -125,6 +133,9 @@ func TestTunnel(t *testing.T) {
 	}
 	panics.Caught("tunnel")
 	<-ended
+	if toHost != 5 || toClient != 0 {
+		t.Errorf("%d bytes to the host, %d to a client that panics, want 5 and 0", toHost, toClient)
+	}
 	if n := cl.Stats().CxActive.Value(); n != 0 {
 		t.Errorf("%d connections are open", n)
 	}

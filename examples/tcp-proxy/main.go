@@ -46,14 +46,14 @@ func newProxy(address, adminAddress string, hosts ...string) (srv *server.Server
 		Admin:    admin.Config{Address: adminAddress},
 		Clusters: server.Clusters{Static: []upstream.Parsed{backend}},
 		Listeners: []server.Listener{{Name: "tcp", Address: address, Handle: func(ctx context.Context, client net.Conn) {
-			forward(ctx, srv.Clusters().Cluster("backend"), client)
+			forward(ctx, srv, client)
 		}}},
 	})
 }
 
 // forward connects client to a host, and tries another one if that fails.
-func forward(ctx context.Context, backend *upstream.Handle, client net.Conn) {
-	cluster := backend.Acquire()
+func forward(ctx context.Context, srv *server.Server, client net.Conn) {
+	cluster := srv.Clusters().Cluster("backend").Acquire()
 	defer cluster.Release()
 	for range 3 {
 		host, err := cluster.Pick(nil)
@@ -62,7 +62,9 @@ func forward(ctx context.Context, backend *upstream.Handle, client net.Conn) {
 		}
 		up, err := cluster.ConnectTunnel(ctx, host, upstream.DefaultPriority, transport.Options{})
 		if err == nil {
-			up.Tunnel(ctx, client, time.Hour)
+			received, sent := up.Tunnel(ctx, client, time.Hour)
+			srv.Store().Root().Counter("tcp.backend.downstream_cx_rx_bytes_total").Add(received)
+			srv.Store().Root().Counter("tcp.backend.downstream_cx_tx_bytes_total").Add(sent)
 			return
 		} // counted in upstream_cx_connect_fail
 	}

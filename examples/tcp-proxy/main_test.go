@@ -86,6 +86,15 @@ func TestProxy(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	for _, way := range []string{"rx", "tx"} {
+		name := "tcp.backend.downstream_cx_" + way + "_bytes_total"
+		if got, want := srv.Store().Root().Counter(name).Total(), uint64(4*len(sent)+1); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	if got := string(srv.Admin().Request("GET", "/stats?filter=^listener.*downstream_cx_length_ms", nil).Body); !strings.Contains(got, "_ms: P0(") {
+		t.Errorf("length of connections: %q", got)
+	}
 	if n, err := idle.Read(make([]byte, 1)); err == nil {
 		t.Errorf("%d bytes after the end", n)
 	}
