@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -190,6 +191,7 @@ func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []t
 		kept := strings.Clone(full) // keeps room on the stack
 		var err error
 		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
+			s.noteMisuse(sc, kept, err)
 			return s.null, int(v), err
 		}
 	}
@@ -254,6 +256,30 @@ func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, 
 	}
 	b, i := s.create(sc, h, v, mode, unit, full, base, tgs)
 	return b, i, nil
+}
+
+// maxMisused limits the names whose misuse is logged.
+const maxMisused = 100
+
+// noteMisuse logs the first ErrKind of a name, since only the Try functions return it.
+// It is called without a lock, because a logger can count its lines in the store.
+func (s *Store) noteMisuse(sc *Scope, full string, err error) {
+	log := s.refreshers.log.Load()
+	if log == nil || sc.cls.network || !errors.Is(err, ErrKind) {
+		return // the sender chooses the names of network stats
+	}
+	s.mu.Lock()
+	known := s.misused[full] || len(s.misused) >= maxMisused
+	if !known {
+		if s.misused == nil {
+			s.misused = make(map[string]bool)
+		}
+		s.misused[full] = true
+	}
+	s.mu.Unlock()
+	if !known {
+		log.Warn("a stat is asked for with the wrong kind; what is recorded there is lost", "error", err)
+	}
 }
 
 // takeMode sets the mode of a gauge that has none yet.

@@ -13,7 +13,8 @@
 //
 // A refused stat (by a limit, the stats matcher, or because the name has another
 // kind) is a null stat: it accepts writes, its value is 0 and no output shows
-// it, so callers need no error path. The Try methods return the reason.
+// it, so callers need no error path. The Try methods return the reason, and a name
+// used with another kind is logged once; see [Store.SetLogger].
 //
 // Readers open a [View], an immutable list of the ordered names, and read values
 // live. Walking a view holds no lock.

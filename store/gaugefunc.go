@@ -51,8 +51,8 @@ func (s *Store) refresh() {
 	}
 }
 
-// SetLogger sets the logger for panics of functions that the store calls. By
-// default, and if log is nil, they are not logged.
+// SetLogger sets the logger for panics of functions that the store calls, and for the
+// first [ErrKind] of a name. By default, and if log is nil, neither is logged.
 func (s *Store) SetLogger(log *slog.Logger) { s.refreshers.log.Store(log) }
 
 // GaugeFunc makes the gauge called name show the result of f, which is called

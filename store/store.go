@@ -51,7 +51,9 @@ type HistogramSetting struct {
 	SignificantDigits int       // 1 to 5; 0: the default
 }
 
-// Errors of the Try functions of [Scope]. They are wrapped; use errors.Is.
+// Errors of the Try functions of [Scope]. They are wrapped; use errors.Is. The logger
+// of [Store.SetLogger] gets a warning for the first ErrKind of a name, for up to 100
+// names.
 var (
 	ErrLimit    = errors.New("limit reached")
 	ErrKind     = errors.New("the name has another kind")
@@ -121,6 +123,7 @@ type Store struct {
 	layouts    map[layoutKey]*histogram.Layout
 	overflow   [kinds]*Counter
 	ended      func(mark uint32) // see OnNetworkEnd
+	misused    map[string]bool   // names whose ErrKind is logged; at most maxMisused
 }
 
 // New returns an empty store.

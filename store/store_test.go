@@ -3,7 +3,9 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -665,3 +667,43 @@ func TestImportModes(t *testing.T) {
 		t.Error("the gauge did not take on its mode")
 	}
 }
+
+// TestWrongKindIsLoggedOnce uses names with other kinds than they have.
+func TestWrongKindIsLoggedOnce(t *testing.T) {
+	var text strings.Builder
+	st := store.New(store.Options{})
+	counted := st.Root().Counter("lines")
+	st.Root().Counter("early")
+	st.Root().Gauge("early") // there is no logger yet
+	st.SetLogger(slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		st.Root().Counter("lines").Inc() // a logger may use the store
+		return text.Write(p)
+	}), nil)))
+	for range 3 {
+		st.Root().Gauge("lines")
+		_, _ = st.Root().TryHistogram("lines", store.Unspecified)
+		st.Root().Gauge("early")
+	}
+	if got := text.String(); counted.Total() != 2 || !strings.Contains(got, `\"lines\" is a counter, asked for as a gauge`) || !strings.Contains(got, `\"early\" is a counter`) {
+		t.Errorf("%d lines, want one for each name:\n%s", counted.Total(), got)
+	}
+	sc := st.ScopeWith("net", store.ScopeOptions{Network: true})
+	sc.Counter("x")
+	sc.Gauge("x")
+	if counted.Total() != 2 {
+		t.Errorf("the name of a sender is logged:\n%s", text.String())
+	}
+	for i := range 200 {
+		name := "n" + strconv.Itoa(i)
+		st.Root().Counter(name)
+		st.Root().Gauge(name)
+	}
+	if counted.Total() != 100 {
+		t.Errorf("%d lines, want at most 100", counted.Total())
+	}
+}
+
+// writerFunc is a function as a writer.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
