@@ -204,6 +204,7 @@ func TestSavedDumps(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void](`window.fetch = ((fetch) => async (u, o) => new Response((await (await fetch(u, o)).text()).replace('"1s"', '"2s"')))(window.fetch)`))
 	p.press("#since")
 	p.until("document.querySelector('#changes')?.innerText.includes('connect_timeout\\t1s\\t2s')")
+	p.until("document.querySelector('#changes thead').innerText.includes('When opened\\tNow')")
 
 	// Each node has a path, by pointer and by keyboard.
 	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll('.tree .leaf')].find((e) => e.innerText === 'connect_timeout 1s').click()`))

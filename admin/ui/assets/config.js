@@ -10,6 +10,8 @@ const words = {
   none: '–',
   old: 'Saved',
   other: 'Other',
+  opened: 'When opened',
+  now: 'Now',
   path: 'Path',
   copy: 'Copy path',
   copied: 'Copied',
@@ -71,7 +73,7 @@ function flat(value, path = '', into = new Map()) {
   return into;
 }
 
-function compare(a, b, id = 'differences') {
+function compare(a, b, id = 'differences', sides = [words.old, words.other]) {
   const [from, to] = [flat(a), flat(b)];
   const paths = [...new Set([...from.keys(), ...to.keys()])].filter((path) => from.get(path) !== to.get(path)).sort();
   if (paths.length === 0) {
@@ -79,7 +81,7 @@ function compare(a, b, id = 'differences') {
   }
   const rows = paths.slice(0, most).map((path) => make('tr', {}, make('th', { scope: 'row' }, make('code', { className: 'wrap', textContent: path })),
     ...[from, to].map((side) => make('td', { className: 'wrap', textContent: side.get(path) ?? words.none }))));
-  const head = make('tr', {}, ...[words.path, words.old, words.other].map((textContent) => make('th', { scope: 'col', textContent })));
+  const head = make('tr', {}, ...[words.path, ...sides].map((textContent) => make('th', { scope: 'col', textContent })));
   const region = make('div', { className: 'scroll', tabIndex: 0 }, make('table', { id }, make('caption', { className: 'vh', textContent: words.differ(paths.length) }), make('thead', {}, head), make('tbody', {}, ...rows)));
   region.setAttribute('role', 'region');
   region.setAttribute('aria-label', words.differ(paths.length));
@@ -131,7 +133,7 @@ const since = document.getElementById('since');
 if (since) {
   const read = async () => parse(await (await fetch(since.dataset.part)).text());
   const before = read();
-  since.addEventListener('click', async () => document.getElementById('since-out').replaceChildren(...compare(await before, await read(), 'changes')));
+  since.addEventListener('click', async () => document.getElementById('since-out').replaceChildren(...compare(await before, await read(), 'changes', [words.opened, words.now])));
 }
 
 // placeOf returns the path of a node in the notation of jq.
