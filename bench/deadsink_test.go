@@ -55,12 +55,12 @@ func BenchmarkDeadSink(b *testing.B) {
 			}
 			defer done.Wait()
 			defer cancel()
-			meters := [3]*budget.Meter{}
+			meters := [4]*budget.Meter{}
 			for i := range meters {
 				meters[i] = budget.StartMeter(b)
 				meters[i].Stop()
 			}
-			write, ingest, scrape := meters[0], meters[1], meters[2]
+			write, ingest, scrape, encode := meters[0], meters[1], meters[2], meters[3]
 			for b.Loop() {
 				ingest.Start()
 				for range rounds {
@@ -83,17 +83,22 @@ func BenchmarkDeadSink(b *testing.B) {
 				must(b, render.Exposition(io.Discard, st, render.Options{}))
 				scrape.Stop()
 				snap := st.Flush(store.FlushOptions{Totals: true})
+				encode.Start()
 				for _, s := range sinks {
 					must(b, s.Flush(snap))
 					if d := s.(flush.Reporter).Delivery(); d.Bytes > limit {
 						b.Fatalf("sink %s has %d bytes in its queue", s.Name(), d.Bytes)
 					}
 				}
+				encode.Stop()
 				snap.Close()
 			}
 			write.Report("write-ns/increment", rounds*len(cs))
 			ingest.Report("ingest-ns/line", rounds*packetsOfLines*linesPerPacket)
 			scrape.Report("scrape-ns/name", len(cs))
+			if dead {
+				encode.Report("encode-ns/point", len(sinks)*len(cs))
+			}
 		})
 	}
 }
