@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// speaks reports whether data, or the end of the connection, arrives within limit. It
-// reads nothing.
+// speaks reports whether data, or the end of the connection, is there or arrives within
+// limit. It reads nothing.
 func speaks(nc net.Conn, limit time.Duration) bool {
 	socket, ok := nc.(syscall.Conn)
 	if !ok {
@@ -20,13 +20,16 @@ func speaks(nc net.Conn, limit time.Duration) bool {
 	if err != nil {
 		return true // closed, as the next read says
 	}
-	if nc.SetReadDeadline(time.Now().Add(limit)) != nil {
-		return true
-	}
-	defer nc.SetReadDeadline(time.Time{}) // fails only if the connection is closed
-	return raw.Read(func(fd uintptr) bool {
+	there := func(fd uintptr) bool {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
 		return !errors.Is(err, syscall.EAGAIN)
-	}) == nil
+	}
+	already := true
+	_ = raw.Control(func(fd uintptr) { already = there(fd) }) // fails only if the connection is closed
+	if already || nc.SetReadDeadline(time.Now().Add(limit)) != nil {
+		return true
+	}
+	defer nc.SetReadDeadline(time.Time{}) // fails only if the connection is closed
+	return raw.Read(there) == nil
 }
