@@ -27,6 +27,33 @@ func Example() {
 	// http.ingress.downstream_rq_total: 3
 }
 
+// The default tag rules make a tag of one token of the scope's prefix.
+func ExampleScope_Scope() {
+	st := store.New(store.Options{})
+	st.Root().Scope("http.ingress").Counter("rq").Inc()
+	st.Root().Scope("shop.cart").Counter("rq").Inc() // no rule applies
+	if err := render.Exposition(os.Stdout, st, render.Options{}); err != nil {
+		fmt.Println(err)
+	}
+	plain, err := tags.New(tags.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st = store.New(store.Options{Tags: plain})
+	st.Scope("http.ingress").Counter("rq").Inc()
+	if err := render.Exposition(os.Stdout, st, render.Options{}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// # TYPE proxy_http_rq counter
+	// proxy_http_rq{proxy_http_conn_manager_prefix="ingress"} 1
+	// # TYPE proxy_shop_cart_rq counter
+	// proxy_shop_cart_rq{} 1
+	// # TYPE proxy_http_ingress_rq counter
+	// proxy_http_ingress_rq{} 1
+}
+
 func ExampleScope_Counter() {
 	st := store.New(store.Options{})
 	st.Root().Counter("orders", tags.Tag{Name: "region", Value: "eu"}).Add(2)

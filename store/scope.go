@@ -135,6 +135,13 @@ func (s *Store) newScope(prefix string, c *class, o ScopeOptions) *Scope {
 // Scope returns a new scope inside sc with the settings of sc, except for its
 // limits. One dot at each end of prefix is dropped, and each ':' and NUL in it
 // becomes '_'.
+//
+// Envoy's default tag rules apply to full names, prefix included: "http.ingress.rq" has
+// the family "http.rq" and the tag proxy.http_conn_manager_prefix=ingress. Most rules
+// are for a first token such as cluster, http, listener or tcp; some are for endings
+// such as "_rq_5xx". Names with tags given in code have exactly those; see
+// [Scope.Counter]. [Options].Tags replaces the rules: an extractor of
+// tags.New(tags.Config{}) has none.
 func (sc *Scope) Scope(prefix string) *Scope {
 	return sc.inside(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged, Histograms: sc.form})
 }
