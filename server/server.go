@@ -604,7 +604,7 @@ func (s *Server) writeAddress() {
 
 // Run serves until ctx is done or [Server.Quit] is called. Then it stops accepting
 // StatsD input, applies the input already received, flushes a last time, closes the
-// admin port, and returns. The error is nil after a clean shutdown. Call Run once.
+// admin port, logs "stopped", and returns. The error is nil after a clean shutdown. Call Run once.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(); err != nil {
 		return err
@@ -672,6 +672,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range s.access {
 		err = errors.Join(err, l.Close())
 	}
+	s.log.Info("stopped") // the caller of Run has the error
 	if c, ok := s.cfg.LogFile.(io.Closer); ok {
 		err = errors.Join(err, c.Close())
 	}
