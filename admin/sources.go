@@ -68,7 +68,7 @@ type Sources struct {
 	History *history.History
 
 	Clusters Clusters
-	// ConfigDump is the source of /config_dump. If nil, dumps are empty.
+	// ConfigDump is the source of /config_dump. If nil, a dump is {}.
 	ConfigDump ConfigDump
 }
 
@@ -87,8 +87,9 @@ type Clusters interface {
 	Tracked(yield func(*status.Cluster) bool)
 }
 
-// ConfigDump is the source of /config_dump. Package server/configdump has one for
-// protobuf messages.
+// ConfigDump is the source of /config_dump. The sections are messages of Envoy, so a
+// program has them only if it links those: server/envoyapi.Add sets the source of a
+// server, and package server/configdump has one for any protobuf messages.
 type ConfigDump interface {
 	// Write writes a dump as JSON, or returns a [dump.Error] before it writes
 	// anything. It redacts secrets.
