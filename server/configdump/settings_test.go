@@ -27,7 +27,8 @@ func TestMaskedSettings(t *testing.T) {
 		"bootstrap.none":                                      "",
 		"bootstrap.sinks.x":                                   "",
 		"bootstrap.statsd.ttl.x":                              "",
-		"bootstrap":                                           "",
+		"bootstrap":                                           `{"sinks":["x"],"statsd":{"limits":{"a":1,"b":2},"ttl":"1s"}}`,
+		"bootstrap.statsd.ttl,bootstrap":                      `{"sinks":["x"],"statsd":{"limits":{"a":1,"b":2},"ttl":"1s"}}`,
 		"sinks":                                               "",
 		"bootstrap.sinks,bootstrap.none":                      "",
 	} {

@@ -124,11 +124,14 @@ func (d *writer) all() error {
 }
 
 // maskedSettings returns the settings below the paths of a mask, which start at the
-// bootstrap file as for the message beside them: bootstrap.statsd. It is nil if there is
-// nothing at a path.
+// bootstrap file as for the message beside them: bootstrap has all of them,
+// bootstrap.statsd a part. It is nil if there is nothing at a path.
 func maskedSettings(settings *structpb.Struct, mask wire.Mask) *structpb.Struct {
 	out := &structpb.Struct{}
 	for _, path := range mask.Paths() {
+		if path == "bootstrap" {
+			return settings
+		}
 		rest, ok := strings.CutPrefix(path, "bootstrap.")
 		if !ok {
 			return nil
