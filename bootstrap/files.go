@@ -97,6 +97,9 @@ func (c *Config) readFiles(d *decoder) {
 		if errors.As(err, &several) {
 			list = several.Unwrap()
 		}
+		if all, ok := errors.AsType[*Errors](err); ok {
+			d.dropped += all.Dropped
+		}
 		for _, err := range list {
 			if own, ok := errors.AsType[*Error](err); ok { // with a place in the other file
 				d.errs = append(d.errs, own)

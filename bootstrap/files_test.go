@@ -153,3 +153,16 @@ stats_flush_interval: x
 		t.Errorf("without CheckFiles: %v", err)
 	}
 }
+
+// TestCheckFilesCountsAllErrors has more errors in a file than are listed.
+func TestCheckFilesCountsAllErrors(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(rules, []byte("mappings:\n"+strings.Repeat("- {match: '$', name: x}\n", maxErrors+50)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Parse("a.yaml", fmt.Appendf(nil, "statsd: {mapping: {file: %s}, prefix: []}\n", rules), Options{CheckFiles: true})
+	var all *Errors
+	if !errors.As(err, &all) || len(all.List) != maxErrors || all.Dropped != 51 {
+		t.Errorf("%v", err)
+	}
+}
