@@ -6,7 +6,7 @@ const words = {
   broken: (name) => `${name} is neither JSON nor lines of stats.`,
   same: 'They do not differ.',
   more: (n) => `and ${n} more`,
-  differ: (n) => `${n} differences`,
+  differ: (n) => (n === 1 ? '1 difference' : `${n} differences`),
   none: '–',
   old: 'Saved',
   other: 'Other',
