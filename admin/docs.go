@@ -10,8 +10,8 @@ func (s *Server) Markdown() []byte {
 	out := []byte("# Endpoints\n\n" +
 		"The endpoints of the administration interface, generated from the table that dispatches requests\n" +
 		"(`go test ./server -run TestDocs -update`). Some need a setting: `/circuit_event_stream` a stats sink of that kind,\n" +
-		"`/debug/pprof` the key `admin.debug_endpoints`, `/tap` the key `admin.tap`, and the endpoints of StatsD and of sinks\n" +
-		"a StatsD listener and a sink. Without it, the answer is 404 and names the setting.\n\n" +
+		"`/debug/pprof` the key `admin.debug_endpoints`, `/tap` the key `admin.tap`, `/ingest` and those below it the\n" +
+		"section `statsd`, and `/sinks` a sink. Without it, the answer is 404 and names the setting.\n\n" +
 		"Requests that change the server must use POST: GET and HEAD get 400, other methods 405, and neither has an effect.\n" +
 		"All other endpoints accept any method and treat it as GET.\n\n" +
 		"Parameters are read from the query, or from a form (`application/x-www-form-urlencoded`) if there is no query. An\n" +
