@@ -42,7 +42,7 @@ func (t *textLines) all(st *store.Store, o *Options) error {
 	return nil
 }
 
-// texts writes the text readouts and reports whether there are some, as scalars and
+// texts writes the text readouts and reports whether there are any, as scalars and
 // histograms do.
 func (t *textLines) texts(v *store.View, o *Options) (some bool, err error) {
 	if !o.wants(TextReadouts) {

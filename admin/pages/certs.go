@@ -93,7 +93,7 @@ func (v *view) expiring() (n int, worst string) {
 	return n, worst
 }
 
-// endSoon says of n certificates that they end soon.
+// endSoon returns the verb for n certificates close to their end.
 func endSoon(n int) string {
 	if n == 1 {
 		return "expires soon"

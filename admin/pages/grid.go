@@ -205,7 +205,7 @@ func (g *grid) end() {
 	g.v.Put(h("</tbody></table></div>\n"))
 }
 
-// narrower is the advice below lists with a filter that do not fit on a page.
+// narrower is the advice below a filtered list that does not fit on a page.
 const narrower = ": a narrower filter finds fewer"
 
 // pager appends links to the pages of a list, and if the page has not all of it, says

@@ -240,8 +240,8 @@ func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
 	return sum
 }
 
-// topRates appends the stats of any origin that grew most in the last flush. The history
-// knows which ones changed, so the rest costs nothing.
+// topRates appends the stats of any origin that grew fastest in the last flush. The
+// history lists the changed ones only, so idle stats cost nothing.
 func (v *view) topRates() {
 	if v.src.History == nil {
 		return
