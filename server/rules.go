@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 )
@@ -43,11 +44,25 @@ func (s *Server) reloadRules() error {
 	defer s.rulesMu.Unlock()
 	err := s.statsd.ReloadRules(s.loadedRules)
 	if err != nil {
-		s.log.Error("cannot reload mapping rules; keeping the current ones", "error", err)
+		s.log.Error("cannot reload mapping rules; keeping the current ones", "error", oneLine(err))
 	} else {
 		s.log.Info("mapping rules reloaded", "file", s.cfg.StatsDRules.File, "rules", len(s.statsd.Mapping().Rules))
 	}
 	return err
+}
+
+// oneLine returns the text of err for the log. Texts with an error on each line would be
+// shown with escaped ends of lines.
+func oneLine(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	text := lines[0]
+	for _, l := range lines[1:] {
+		if !strings.HasSuffix(text, ":") {
+			text += ";"
+		}
+		text += " " + strings.TrimSpace(l)
+	}
+	return text
 }
 
 // hasRules reports whether there are mapping rules to reload.

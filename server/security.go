@@ -95,14 +95,14 @@ func (s *Server) reloadSecrets() {
 	if s.tokens != nil {
 		switch changed, err := s.tokens.read(); {
 		case err != nil:
-			s.log.Error("cannot reload tokens; keeping the current ones", "error", err)
+			s.log.Error("cannot reload tokens; keeping the current ones", "error", oneLine(err))
 		case changed:
 			s.log.Info("tokens reloaded", "file", s.tokens.path)
 		}
 	}
 	for _, t := range s.tls {
 		if err := t.Reload(); err != nil {
-			s.log.Error("cannot reload certificates; keeping the current ones", "error", err)
+			s.log.Error("cannot reload certificates; keeping the current ones", "error", oneLine(err))
 		}
 	}
 }

@@ -518,7 +518,7 @@ func (s *Server) Reload() {
 		_ = s.reloadRules() // logged
 	}
 	if err := s.transport.Reload(); err != nil {
-		s.log.Error("cannot reload cluster certificates; keeping the current ones", "error", err)
+		s.log.Error("cannot reload cluster certificates; keeping the current ones", "error", oneLine(err))
 	}
 }
 

@@ -176,6 +176,11 @@ func TestLimitsAreLoggedRarely(t *testing.T) {
 	if got, want := strings.Count(log.String(), `level=WARN msg="statsd: a limit prevents new stats" limit=series name=`), 2; got != want {
 		t.Errorf("%d messages, want %d:\n%s", got, want, &log)
 	}
+	for _, name := range []string{"name=b_\n", "name=e\n"} { // not quoted twice
+		if !strings.Contains(log.String(), name) {
+			t.Errorf("the log has no %q:\n%s", name, &log)
+		}
+	}
 }
 
 // TestLogMayAskTheServer has a log that calls back, which it may: no lock is

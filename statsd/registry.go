@@ -378,7 +378,7 @@ func (r *registry) create(w *wanted) found {
 		if r.limitSilent(lim, now) {
 			return f
 		}
-		f.logs = r.limitMessage(lim, now, "name", strconv.QuoteToASCII(w.name))
+		f.logs = r.limitMessage(lim, now, "name", strings.Clone(w.name)) // handlers of logs escape it
 		return f
 	}
 	f, err := r.make(w, ordinary)
