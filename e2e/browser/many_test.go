@@ -205,6 +205,9 @@ func TestSavedDumps(t *testing.T) {
 	p.press("#since")
 	p.until("document.querySelector('#changes')?.innerText.includes('connect_timeout\\t1s\\t2s')")
 	p.until("document.querySelector('#changes thead').innerText.includes('When opened\\tNow')")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.fetch = () => Promise.reject(new TypeError('down'))"))
+	p.press("#since")
+	p.until("document.querySelector('#since-out').innerText.includes('did not answer')")
 
 	// Each node has a path, by pointer and by keyboard.
 	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll('.tree .leaf')].find((e) => e.innerText === 'connect_timeout 1s').click()`))

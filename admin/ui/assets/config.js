@@ -12,6 +12,7 @@ const words = {
   other: 'Other',
   opened: 'When opened',
   now: 'Now',
+  unread: 'The server did not answer.',
   path: 'Path',
   copy: 'Copy path',
   copied: 'Copied',
@@ -131,9 +132,15 @@ box.querySelector('button').addEventListener('click', async () => {
 // draws no tree of much.
 const since = document.getElementById('since');
 if (since) {
-  const read = async () => parse(await (await fetch(since.dataset.part)).text());
+  const read = async () => {
+    const answer = await fetch(since.dataset.part).catch(() => null);
+    return answer?.ok ? parse(await answer.text()) : null;
+  };
   const before = read();
-  since.addEventListener('click', async () => document.getElementById('since-out').replaceChildren(...compare(await before, await read(), 'changes', [words.opened, words.now])));
+  since.addEventListener('click', async () => {
+    const [from, to] = [await before, await read()];
+    document.getElementById('since-out').replaceChildren(...(from && to ? compare(from, to, 'changes', [words.opened, words.now]) : [make('p', { className: 'empty', textContent: words.unread })]));
+  });
 }
 
 // placeOf returns the path of a node in the notation of jq.
