@@ -124,6 +124,8 @@ func TestRefusedSettings(t *testing.T) {
 		{Statsd, "{a: 1e5+1}", `c:1:5: "1e5+1" is an expression`},
 		{Statsd, "{a: 0x1-2}", `c:1:5: "0x1-2" is an expression`},
 		{Statsd, `{a: "\xZZ"}`, "an escape without a hexadecimal number"},
+		{Statsd, "{a: '\xff'}", "c:1:1: not valid UTF-8"},
+		{Statsd, "{a: '\\9'}", "an octal escape is not allowed"},
 		{Statsd, "{server: './servers/tcp', socket: '/run/s', socket_mod: '0888'}", "an octal mode, such as 0755"},
 		{Statsd, "{server: './servers/tcp', socket: '/run/s', socket_mod: '1755'}", "an octal mode, such as 0755"},
 		{Statsd, "{nodes: [{host: '" + strings.Repeat("h", maxHostBytes+1) + "', port: 1}]}", "is not a host name or IP address"},
