@@ -120,6 +120,20 @@ func fill(st *store.Store) {
 	root.Text("shop.text").Set("x")
 }
 
+// written returns what a sink writes in one flush of the stats of fill.
+func written(t *testing.T, cfg Config) []byte {
+	t.Helper()
+	s, _, stop := started(t, cfg)
+	fill(s.cfg.Store)
+	tick(t, s)
+	stop()
+	data, err := os.ReadFile(s.cfg.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // TestSomePercentiles: histograms have the percentiles that are asked for, however many.
 func TestSomePercentiles(t *testing.T) {
 	for _, want := range []map[string]float64{nil, {"50": 5}, {"0": 1, "100": 10}, {"10": 1, "50": 5, "99.5": 10}} {
@@ -131,15 +145,7 @@ func TestSomePercentiles(t *testing.T) {
 			}
 			asked = append(asked, p)
 		}
-		s, _, stop := started(t, Config{Percentiles: asked})
-		fill(s.cfg.Store)
-		tick(t, s)
-		stop()
-		data, err := os.ReadFile(s.cfg.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range parse(t, data) {
+		for _, r := range parse(t, written(t, Config{Percentiles: asked})) {
 			if r.Name == "shop.rt" && !maps.Equal(r.Percentiles, want) {
 				t.Errorf("%v: %v", asked, r.Percentiles)
 			}
@@ -159,14 +165,7 @@ func TestLines(t *testing.T) {
 		{"no-percentiles", Config{Percentiles: []float64{}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, _, stop := started(t, tt.cfg)
-			fill(s.cfg.Store)
-			tick(t, s)
-			stop()
-			data, err := os.ReadFile(s.cfg.Path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := written(t, tt.cfg)
 			parse(t, data)
 			golden.Check(t, tt.name, data)
 		})

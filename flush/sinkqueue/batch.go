@@ -40,7 +40,9 @@ func (b *Batch) End() {
 
 // Detach returns the packet in buf for a queue, which keeps it, and the buffer of the next
 // packet. A packet that fills less than half of buf is copied if buf has no room for
-// another packet of limit bytes. So a queue holds at most twice the memory that it counts.
+// another packet of limit bytes. Packets that share a buffer leave a queue one after
+// another, so besides the first and the last buffer, a queue holds at most twice the
+// memory that it counts.
 func Detach(buf []byte, limit int) (packet, rest []byte) {
 	n := len(buf)
 	if cap(buf)-n < limit && n < cap(buf)/2 {
