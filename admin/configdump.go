@@ -67,7 +67,7 @@ func (s *Server) writeDump(w *Response, q dump.Query) error {
 type nameFilter struct {
 	filter *render.Filter
 	now    func() time.Time
-	budget time.Duration // what is left of it
+	budget time.Duration // the rest of it
 	bound  bool          // there is a budget
 }
 

@@ -35,7 +35,7 @@ type conn struct {
 	busy   atomic.Bool // a handler runs
 	line   bool        // a line has arrived since the last answer
 	bytes  bool        // a byte has arrived since the last answer
-	linger bool        // the client may still be sending what was refused
+	linger bool        // the client may still be sending the refused request
 }
 
 // Write drops p; see conn.

@@ -559,7 +559,7 @@ func TestExposureIsShown(t *testing.T) {
 		cfg.Logger = log.logger()
 		s := start(t, cfg)
 		c := dial(t, s)
-		_, _ = io.WriteString(c, probe) // what is answered does not matter: it is served by now
+		_, _ = io.WriteString(c, probe) // any answer will do: it is served by now
 		_, _ = io.ReadAll(c)
 		name := fmt.Sprintf("%s in mode %d, TLS %t, auth %t", cfg.Address, cfg.Mode, cfg.TLS != nil, cfg.Auth != nil)
 		if got := s.metrics.exposed.Value(); got != tt.want {

@@ -326,7 +326,7 @@ func (w *Response) finishStream(err error) error {
 		}
 		w.drain()
 	}
-	w.releaseSlot() // what is left to send may have to wait for the client
+	w.releaseSlot() // sending the rest may have to wait for the client
 	if err == nil && w.err == nil {
 		w.fail(w.transport.end())
 	}

@@ -19,7 +19,7 @@ import (
 type form interface {
 	loop(counter, n int)      // n increments
 	flush(changed *[]int)     // which counters changed since the last call
-	total(counter int) uint64 // what was counted
+	total(counter int) uint64 // the count
 }
 
 // plainForm is one atomic word per counter, dense.
@@ -302,7 +302,7 @@ func BenchmarkForm(b *testing.B) {
 				bytes = after - before
 				keepAlive(f)
 			}
-			b.ReportMetric(float64(bytes)/many-8, "B/counter") // without what was latched
+			b.ReportMetric(float64(bytes)/many-8, "B/counter") // without the latched value
 		})
 	}
 }

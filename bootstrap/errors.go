@@ -26,7 +26,7 @@ type Errors struct {
 	List    []*Error
 	Dropped int // errors beyond the first 100
 
-	Warnings []string // as in Config.Warnings, of what was read
+	Warnings []string // as in Config.Warnings, of the readable part
 }
 
 // Error returns a head line and one line per error.

@@ -60,7 +60,7 @@ func addUnknown(n *yaml.Node, m protoreflect.Message) {
 	}
 	seen := make(map[protowire.Number]bool)
 	for b := m.GetUnknown(); len(b) > 0; {
-		number, _, size := protowire.ConsumeField(b) // what was unmarshalled is whole
+		number, _, size := protowire.ConsumeField(b) // an unmarshalled message is whole
 		if b = b[size:]; !seen[number] {
 			seen[number] = true
 			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: fmt.Sprint("field ", number)},

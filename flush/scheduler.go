@@ -27,7 +27,7 @@ const (
 	MaxInterval     = 5 * time.Minute  // not allowed: it must be less
 	defaultQueue    = 16               // snapshots
 	defaultLinger   = 5 * time.Second  // for all sinks together, at the end
-	abandon         = time.Second      // afterwards, to count what is left
+	abandon         = time.Second      // afterwards, to count the rest
 )
 
 // Config are the settings of a [Scheduler].
@@ -165,7 +165,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	case <-linger.C:
 	}
 	stop()
-	linger.Reset(abandon) // senders count what is left
+	linger.Reset(abandon) // senders count the rest
 	select {
 	case <-sent:
 	case <-linger.C:

@@ -73,7 +73,7 @@ func TestFractionalWeightsAddUp(t *testing.T) {
 			h := histogram.New(statsd(t))
 			for range tt.times {
 				h.RecordFloat(12.5, tt.weight)
-				h.Merge() // what is left over survives
+				h.Merge() // the rest survives
 			}
 			s := h.Merge().Cumulative
 			if got := s.Count(); got != tt.want {

@@ -602,7 +602,7 @@ func (h *hotRestart) part() (finish func() error) {
 		}
 		if err != nil {
 			h.s.log.Warn("hot restart: incomplete handoff", "error", err)
-			h.s.flusher.Resume() // flushes what was not handed over
+			h.s.flusher.Resume() // flushes the rest
 		}
 		return nil
 	}

@@ -104,7 +104,7 @@ admin:
 			case <-enough:
 				return
 			case <-time.After(10 * time.Millisecond):
-				_ = os.WriteFile(filepath.Join(dir, "log"), []byte("line\n"), 0o600) // what is in it does not matter
+				_ = os.WriteFile(filepath.Join(dir, "log"), []byte("line\n"), 0o600) // any content will do
 			}
 		}
 	})

@@ -50,7 +50,7 @@ func relayed(t *testing.T, cfg Config, packets ...string) (*rig, []string) {
 		t.Fatal(err)
 	}
 	stop()
-	if err := r.Run(ctx); err != nil { // it sends what is queued
+	if err := r.Run(ctx); err != nil { // it sends the queue
 		t.Fatal(err)
 	}
 	r.listeners = append(r.listeners, r.l)

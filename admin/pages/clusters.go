@@ -131,7 +131,7 @@ func sortClusters(rows []clusterRow, o order) {
 	})
 }
 
-// keyed sets the value by which clusters are sorted. What is not known is last.
+// keyed sets the value by which clusters are sorted. Unknown values are last.
 func (v *view) keyed(rows []clusterRow, by string) {
 	stats := map[string]string{"connections": "upstream_cx_active", "active": "upstream_rq_active", "requests": "upstream_rq_total"}
 	var perSecond func(*store.Cursor) float64

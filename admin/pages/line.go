@@ -61,7 +61,7 @@ func (l *line) first() (t time.Time) {
 }
 
 // period returns the part that the query asks for: the last minutes, hour or day as far
-// as there are any, or what is between two moments.
+// as there are any, or those between two moments.
 func (v *view) period(l *line) period {
 	p := period{v.now.Add(-v.duration("over", ranges[:]).length), v.now}
 	moment := func(name string, t *time.Time) {
@@ -172,7 +172,7 @@ func (v *view) zooms(l *line, p period) {
 	v.Put(h("</div>\n"))
 }
 
-// The height of the plot of a line, and of what is below and above it.
+// The height of the plot of a line, and of the space below and above it.
 const (
 	lineTall = 180.0
 	lineTop  = 18.0

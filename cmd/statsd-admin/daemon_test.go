@@ -85,7 +85,7 @@ func TestOptionsTakeEffect(t *testing.T) {
 	for _, tt := range []struct {
 		args     string
 		config   string
-		requests []string // all answers together must have what is wanted; log: the log
+		requests []string // all answers together must have the wanted texts; log: the log
 		want     []string
 		not      []string
 	}{

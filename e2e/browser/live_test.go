@@ -83,7 +83,7 @@ func TestStreams(t *testing.T) {
 	one.do(chromedp.Reload())
 	one.until("document.documentElement.dataset.live && document.querySelector('#refresh').value === '30'")
 
-	// A page without a stream is rendered again; what is open stays open, and nothing
+	// A page without a stream is rendered again; open details stay open, and nothing
 	// is loaded anew.
 	two.ready(f.URL + "/ui/ingest")
 	two.do(chromedp.Evaluate[chromedp.Void](`window.same = true; document.querySelector('#content details').open = true`))
@@ -179,7 +179,7 @@ func ticking(t *testing.T, rows string) (*daemon.Daemon, *tab) {
 	p.do(chromedp.Evaluate[chromedp.Void](`window.shift = 0; window.shifted = ''; window.ticked = 0;
 		new PerformanceObserver((list) => { for (const e of list.getEntries()) { window.shift += e.value; window.shifted += e.sources.map((s) => s.node?.parentElement?.outerHTML.slice(0, 200)); } }).observe({type: 'layout-shift'});
 		new MutationObserver(() => { window.ticked++; performance.mark('tick'); }).observe(document.querySelector('[data-stat="ticking.000"]'), {subtree: true, childList: true, characterData: true})`))
-	p.until("window.ticked > 1") // by now the browser knows what is in view
+	p.until("window.ticked > 1") // by now the browser knows the rows in view
 	p.do(chromedp.Evaluate[chromedp.Void](`window.drawn = new Set();
 		new MutationObserver((list) => { for (const e of list) { window.drawn.add(e.target); } }).observe(document.querySelector('#stats tbody'), {subtree: true, attributeFilter: ['points']})`))
 	return d, p

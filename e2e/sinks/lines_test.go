@@ -106,7 +106,7 @@ func (r *lineReceiver) read(c *net.TCPConn) {
 		r.mu.Unlock()
 		line, err := lines.ReadString('\n')
 		r.mu.Lock()
-		if err != nil { // what is left of a line does not count
+		if err != nil { // a part of a line does not count
 			return
 		}
 		m := increment.FindStringSubmatch(line)

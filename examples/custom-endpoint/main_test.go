@@ -43,7 +43,7 @@ func TestEndpoints(t *testing.T) {
 	go func() { done <- srv.Run(ctx) }()
 	port := "http://" + srv.Admin().Addr().String()
 	const usage = "400 usage: /session_limit/set?to=<1..1000>"
-	for _, step := range [][2]string{ // what is asked, and what is answered
+	for _, step := range [][2]string{ // requests and answers
 		{"GET /session_limit", "200 session limit: 100"},
 		{"GET /session_limit/set?to=7", "400 Method GET not allowed, POST required."},
 		{"POST /session_limit/set", usage},

@@ -146,7 +146,7 @@ func (r *httpRoute) handle(w http.ResponseWriter, req *http.Request) {
 	r.active.Inc()
 	a := &answer{ResponseWriter: w, route: r, conn: req.Context().Value(connKey{}).(*clientConn)}
 	a.conn.serving.Store(true)
-	_ = http.NewResponseController(w).EnableFullDuplex() // or the server would take what is left of the request
+	_ = http.NewResponseController(w).EnableFullDuplex() // or the server would take the rest of the request
 	whole := false
 	defer func() { // also if the answer is broken off by a panic
 		r.answers.count(a.status)

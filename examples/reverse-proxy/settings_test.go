@@ -84,7 +84,7 @@ func TestStreamDurationIsLimited(t *testing.T) {
 func TestSmallBuffersPassEverything(t *testing.T) {
 	b := newBackend(t, "127.0.0.1:0")
 	b.does(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // the answer shows what was lost
+		body, _ := io.ReadAll(r.Body) // the answer shows the loss
 		_, _ = w.Write(body)
 	})
 	r := start(t, static("per_connection_buffer_limit_bytes: 1", b), web(Route{}), Route{Name: "tcp", Protocol: "tcp", Cluster: "backend"})

@@ -321,7 +321,7 @@ func TestNothingIsLostWhileTheReceiverIsDown(t *testing.T) {
 			l := layouts[layout]
 			var want uint64
 			arrived := func() bool {
-				tick() // sends what is owed
+				tick() // sends the owed increments
 				return r.sum(l.count+"a"+l.countEnd) == want && r.sum(l.count+"b"+l.countEnd) == 3*want
 			}
 			grow := func(times int) {

@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 				tick(t, st, s)
 			}
 			drain(t, s)
-			tick(t, st, s) // sends what is owed
+			tick(t, st, s) // sends the owed increments
 			drain(t, s)
 			tick(t, st, s)
 			drain(t, s)
@@ -171,7 +171,7 @@ func TestFaults(t *testing.T) {
 			}
 			other := sinktest.Own(st, "otlp", "lost_increments") + sinktest.Own(st, "otlp", "ambiguous_increments")
 			otherValues := sinktest.Own(st, "otlp", "lost_values") + sinktest.Own(st, "otlp", "ambiguous_values")
-			if tt.applied { // what was doubtful arrived
+			if tt.applied { // the doubtful report arrived
 				other, otherValues = sinktest.Own(st, "otlp", "lost_increments"), sinktest.Own(st, "otlp", "lost_values")
 			}
 			if d := s.Delivery(); sum+other != added || r.values+otherValues != values || d.Owed != 0 {

@@ -93,7 +93,7 @@ type Conn struct {
 	limit int // longest datagram, halved when the system refuses one
 	open  net.Conn
 	last  int  // datagrams that the last call sent; an error of the next one is about them
-	whole bool // the system does not cut what is sent over open into datagrams
+	whole bool // the system does not cut data sent over open into datagrams
 
 	joined, option []byte // of SendAll
 }

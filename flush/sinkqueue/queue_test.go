@@ -285,7 +285,7 @@ func TestNothingIsLostWhileTheTargetFlaps(t *testing.T) {
 		}
 		all.Wait()
 		stop()
-		total := metric("lost_increments") // what was left in the end
+		total := metric("lost_increments") // the rest in the end
 		increments([]byte(strings.Join(r.got, "")), func(_ []byte, n uint64) { total += n })
 		if total != 2000 {
 			t.Errorf("%d increments arrived or were left, want 2000", total)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segmentSize appends the control message that makes the system cut what is sent into
+// segmentSize appends the control message that makes the system cut the data into
 // datagrams of a size.
 func segmentSize(dst []byte, size int) []byte {
 	at := len(dst)

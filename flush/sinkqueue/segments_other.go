@@ -2,5 +2,5 @@
 
 package sinkqueue
 
-// segmentSize returns dst: the system cannot cut what is sent into datagrams.
+// segmentSize returns dst: the system cannot cut data into datagrams.
 func segmentSize(dst []byte, _ int) []byte { return dst }

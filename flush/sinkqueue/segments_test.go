@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// cutting is a refusing connection that also cuts what is sent, if its control message is
+// cutting is a refusing connection that also cuts the data, if its control message is
 // right.
 type cutting struct {
 	refusing

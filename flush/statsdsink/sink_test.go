@@ -172,7 +172,7 @@ func TestTCPLosesNothingWhileTheReceiverIsDown(t *testing.T) {
 	for range 2 {
 		grow(5)
 		sinktest.Await(t, "what was sent before the outage", func() bool {
-			flushNow() // sends what is owed
+			flushNow() // sends the owed increments
 			r.srv.Flush(time.Now())
 			return sinktest.Own(st, "statsd", "queue_bytes") == 0 && value(got, "a") == want
 		})

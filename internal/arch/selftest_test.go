@@ -139,7 +139,7 @@ var text string`, ""},
 				got = append(got, what)
 			}
 			sep := " "
-			if strings.Contains(tt.want, "|") { // what is found has spaces in it
+			if strings.Contains(tt.want, "|") { // the finding has spaces in it
 				sep = "|"
 			}
 			if strings.Join(got, sep) != tt.want {

@@ -35,7 +35,7 @@ type file struct {
 type finding struct {
 	where string // path, or path:line
 	what  string // what an exception names: an import, a variable, a call
-	hint  string // what is wrong and what to do instead
+	hint  string // the error and what to do instead
 }
 
 func (p *pkg) find(at token.Pos, what, format string, args ...any) finding {

@@ -65,7 +65,7 @@ func TestUnknownSettings(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOut has what is skipped, with a note, first in its list: what stands
+// TestNothingIsLeftOut has the skipped element, with a note, first in its list: what stands
 // behind it is converted.
 func TestNothingIsLeftOut(t *testing.T) {
 	for _, tt := range []struct {

@@ -256,7 +256,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestCopy: what is copied has nothing that a terminal could act on.
+// TestCopy: a copy has nothing that a terminal could act on.
 func TestCopy(t *testing.T) {
 	s := newScreen(Style{}, "", "", "name")
 	feed(t, s, start+second)

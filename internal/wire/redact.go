@@ -58,7 +58,7 @@ func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Mes
 // message redacts m in place. secret means that an enclosing field is secret.
 func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > maxDepth {
-		secret = true // what is packed down there is not looked at
+		secret = true // packed messages down there are not looked at
 	} else if r.packed(m, secret, depth) {
 		return
 	}

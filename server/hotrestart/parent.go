@@ -58,7 +58,7 @@ type Socket struct {
 type Connection struct {
 	Address string // of the listener
 	File    *os.File
-	Read    []byte // what was read and not taken in
+	Read    []byte // bytes read but not consumed
 }
 
 // Parent waits for a successor. Make it with [Listen], then Run.

@@ -37,7 +37,7 @@ func (l *Loader) Run(ctx context.Context) error {
 			l.cfg.Logger.Warn("cannot watch runtime directory yet", "directory", filepath.Dir(root), "error", err.Error())
 		}
 	}
-	next := l.catchUp // what was moved before the watch began
+	next := l.catchUp // moves from before the watch began
 	for {
 		guard.New(l.cfg.Logger).Run("change of runtime values", next)
 		select {

@@ -25,7 +25,7 @@ type Relay struct {
 	mover  *Writer    // of lines that move
 	line   line.Line
 
-	handing atomic.Bool // what is left at the end is kept for Hold
+	handing atomic.Bool // the rest at the end is kept for Hold
 
 	mu      sync.Mutex // guards the rest
 	writers []*Writer

@@ -142,7 +142,7 @@ func (n *name) follow(ctx context.Context, c *upstream.Cluster, take func([]Reco
 		next := max(n.c.DNS.RefreshRate, time.Millisecond)
 		guard.New(n.s.c.Logger).Run("round of look-ups", func() {
 			ttl, err := n.update(ctx, c, take)
-			if ctx.Err() == nil { // else what was found out says nothing any more
+			if ctx.Err() == nil { // else the answer is of no use
 				next = n.judge(c.Stats(), ttl, err, &failing)
 			}
 		})

@@ -18,7 +18,7 @@ type nameServer struct {
 
 	mu   sync.Mutex
 	zone map[string]reply // by "name. TYPE"
-	log  []string         // what was asked: "udp name. TYPE"
+	log  []string         // queries: "udp name. TYPE"
 }
 
 // reply is what a server answers. A zero one is "no such name".

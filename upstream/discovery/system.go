@@ -19,7 +19,7 @@ const maxSystemFile = 16 << 20
 // in use.
 type systemFile struct {
 	path string
-	info os.FileInfo // of what was read last; nil: nothing was
+	info os.FileInfo // of the file read last; nil: none
 }
 
 // changed opens the file if it has changed. The caller closes it.

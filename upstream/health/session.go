@@ -109,7 +109,7 @@ func (s *session) round(ctx context.Context) {
 	s.report(Report{s.host, o, t}, events)
 	passed := o.Kind == Passed
 	if o.Kind == Local {
-		passed = s.host.Flags()&status.FailedActiveHC == 0 // as if it had found what is known
+		passed = s.host.Flags()&status.FailedActiveHC == 0 // as if the check had found the known state
 	}
 	s.arrange(s.k.delay(s.host, passed, t))
 }

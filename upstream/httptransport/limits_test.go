@@ -132,7 +132,7 @@ func brokenReplay() *replay {
 	return b
 }
 
-// TestResetsAreRetried: what was sent to a host that closed the connection is repeated
+// TestResetsAreRetried: a request to a host that closed the connection is repeated
 // for idempotent methods only.
 func TestResetsAreRetried(t *testing.T) {
 	for method, want := range map[string]int{"GET": 2, "PUT": 2, "POST": 0} {

@@ -34,7 +34,7 @@ type Panics struct {
 
 	mu     sync.Mutex // guards what follows
 	places []string   // of panics that no test has asked for yet
-	faults []string   // of what was logged
+	faults []string   // of the log records
 }
 
 // New returns an empty collection. When t is over it fails if a panic was caught
