@@ -41,7 +41,7 @@ func TestMountedPagesAnswerAsOnThePort(t *testing.T) {
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	varying := regexp.MustCompile(`(data-value='[0-9]+'>)?[0-9.]+(\x{202f}|</span> <small>)(µs|ms|[KM]iB)`) // durations and sizes
+	varying := regexp.MustCompile(`(data-value='[0-9]+'>)?[0-9.,]+(\x{202f}|</span> <small>)(µs|ms|[KM]iB)`) // durations and sizes
 	get := func(base, path string) (*http.Response, []byte) {
 		req, err := http.NewRequest("GET", base+path, nil)
 		if err != nil {
