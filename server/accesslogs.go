@@ -51,7 +51,7 @@ func (s *Server) refreshLost() {
 	s.lost.lines.Add(lines)
 	losing := writes+lines > 0
 	if losing && !s.lost.losing {
-		s.log.Warn("access logs are losing lines", "failed lines", writes, "dropped lines", lines)
+		s.log.Warn("access logs are losing lines", "failed_lines", writes, "dropped_lines", lines)
 	}
 	s.lost.losing = losing
 }

@@ -3,19 +3,19 @@ package server
 // logFlow logs how received stats are treated and where stats are sent.
 func (s *Server) logFlow() {
 	if s.statsd != nil {
-		unit := "milliseconds"
+		unit := "ms"
 		if s.store.Naming().NetworkSeconds {
-			unit = "seconds"
+			unit = "s"
 		}
 		m := s.statsd.Mapping()
-		args := []any{"mapping rules", len(m.Rules)}
+		args := []any{"mapping_rules", len(m.Rules)}
 		if source := s.cfg.StatsDRules; source != nil && source.File != "" {
 			args = append(args, "file", source.File)
 		}
 		if m.DropUnmatched {
 			args = append(args, "unmatched", "drop")
 		}
-		s.log.Info("statsd input is configured", append(args, "timers in scrapes", unit)...)
+		s.log.Info("statsd input is configured", append(args, "timer_unit", unit)...)
 	}
 	for _, sink := range s.flusher.Sinks() {
 		args := []any{"name", sink.Name}

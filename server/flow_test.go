@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,14 +26,14 @@ func TestStartLogsTheFlow(t *testing.T) {
 	for _, tt := range []struct {
 		seconds bool
 		unit    string
-	}{{false, "milliseconds"}, {true, "seconds"}} {
+	}{{false, "ms"}, {true, "s"}} {
 		var out bytes.Buffer
 		loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Output: &out})
 		if err != nil {
 			t.Fatal(err)
 		}
 		st := store.New(store.Options{Naming: naming.Rules{NetworkSeconds: tt.seconds}})
-		sink, err := graphite.New(graphite.Config{Options: sinkqueue.Options{Store: st, Name: "g"}, Address: "graphite.internal:2003"})
+		sink, err := graphite.New(graphite.Config{Options: sinkqueue.Options{Store: st, Name: "g"}, Address: "127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,12 +50,17 @@ func TestStartLogsTheFlow(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"statsd input is configured mapping rules=2 file=" + rules + " unmatched=drop timers in scrapes=" + tt.unit + "\n",
-			"stats are sent to a sink name=g kind=graphite target=tcp://graphite.internal:2003 interval=1m0s\n",
+			"statsd input is configured mapping_rules=2 file=" + rules + " unmatched=drop timer_unit=" + tt.unit + "\n",
+			"stats are sent to a sink name=g kind=graphite target=tcp://127.0.0.1:1 interval=1m0s\n",
 		} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("the log lacks %q:\n%s", want, out.String())
 			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // Run closes what Listen bound
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -228,7 +228,7 @@ func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 	if h.s.statsd != nil {
 		n = h.s.statsd.Inherit(lines)
 	}
-	h.s.log.Info("hot restart: sockets taken over", "statsd listeners", n, "other listeners", len(h.ports))
+	h.s.log.Info("hot restart: sockets taken over", "statsd_listeners", n, "other_listeners", len(h.ports))
 }
 
 // socketPath returns the path of a unix socket with that key, "" for other sockets.

@@ -31,6 +31,7 @@ func rules() []rule {
 		{"init", checkInit},
 		{"comment", checkComment},
 		{"testing", checkTesting},
+		{"logkeys", checkLogKeys},
 		{"size", checkSize},
 		{"fused", checkFused},
 	}

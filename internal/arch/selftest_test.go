@@ -119,6 +119,11 @@ var text string`, ""},
 		{"testing", "store", head + `import "` + modulePath + `/internal/golden"`, "internal/golden"},
 		{"testing", "flush/sinktest", head + `import "testing"`, ""},
 
+		{"logkeys", "server", head + `func f(l *slog.Logger) { l.Info("a b", "c d", 1, "e", "f g") }`, "c d"},
+		{"logkeys", "server", head + `func f(l *slog.Logger) { l.With("C", 1).Log(ctx, level, "a b", "d-e", 2) }`, "d-e C"},
+		{"logkeys", "server", head + `func f(l *slog.Logger) { args := []any{"a b", 1}; args = append(args, "c d", 2); l.Info("e", append(args, "f g", 3)...) }`, "a b c d f g"},
+		{"logkeys", "server", head + `func f(l *slog.Logger) { l.Info("a b", "c_2", 1); x = []any{"a b"}; y = append(y, "a b", "c d") }`, ""},
+
 		{"fused", "store", head + `func finite(x float64) bool { return x-x == 0 }`, "x"},
 		{"fused", "store", head + `func f(x, y float64) bool { return x-y == 0 }`, ""},
 
