@@ -2,7 +2,6 @@ package statsd
 
 import (
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
@@ -71,7 +70,7 @@ func (r *rejects) note(listener string, reason line.Reason, text []byte, from so
 	r.logged[reason], r.suppressed[reason] = now, 0
 	args := []any{
 		"reason", reason.String(), "listener", listener, "source", from.String(),
-		"line", strconv.QuoteToASCII(string(text[:min(len(text), loggedBytes)])),
+		"line", string(text[:min(len(text), loggedBytes)]),
 	}
 	if suppressed > 0 {
 		args = append(args, "suppressed", suppressed)
