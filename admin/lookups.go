@@ -78,7 +78,7 @@ func (s *Server) resetCounters(w *Response, r *Request) error {
 			c.ResetCounter()
 		}
 		if r.DryRun() {
-			r.Changed("counters that are not zero", strconv.Itoa(reset), "0")
+			r.Changed("nonzero counters", strconv.Itoa(reset), "0")
 		}
 		return w.text(200, "OK\n")
 	})

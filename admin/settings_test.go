@@ -29,7 +29,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 		"/logging?main=debug&dry_run":                           "",
 		"/healthcheck/fail?dry_run":                             "state: LIVE -> DRAINING\n",
 		"/healthcheck/ok?dry_run":                               "",
-		"/reset_counters?dry_run&filter=^x":                     "counters that are not zero: 2 -> 0\n",
+		"/reset_counters?dry_run&filter=^x":                     "nonzero counters: 2 -> 0\n",
 		"/ingest/forget?prefix=web.&dry_run":                    "received stats web.: 2 -> 0\n",
 		"/drain_listeners?dry_run&inboundonly":                  "",
 		"/drain_listeners?dry_run&graceful": "listener ingress: open -> draining, then stopped\n" +
