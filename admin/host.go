@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,10 +76,8 @@ func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
 	}
-	for _, exact := range h.exact {
-		if name == exact {
-			return true
-		}
+	if slices.Contains(h.exact, name) {
+		return true
 	}
 	if hasSuffix(name, h.suffixes) {
 		return true

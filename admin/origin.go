@@ -1,6 +1,9 @@
 package admin
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // originCheck refuses requests that a browser sends on behalf of another site's page.
 // It is immutable.
@@ -18,12 +21,7 @@ func newOriginCheck(allowed []string) *originCheck {
 
 func (o *originCheck) allows(origin string) bool {
 	origin = strings.ToLower(origin)
-	for _, a := range o.allowed {
-		if origin == a {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.allowed, origin)
 }
 
 // refuses returns the name of the header that identifies a request with side effects

@@ -169,9 +169,7 @@ func (st *stream) start() {
 	if l.conns.crowded() {
 		l.conns.rearm()
 	}
-	l.streams.Add(1)
-	go func() {
-		defer l.streams.Done()
+	l.streams.Go(func() {
 		why := "panic"
 		s.guard.Run("connection", func() { why = st.serve() })
 		s.guard.Run("end of a connection", func() {
@@ -182,7 +180,7 @@ func (st *stream) start() {
 			}()
 			_ = c.Close()
 		})
-	}()
+	})
 }
 
 // serve reads st until it ends and returns the reason.

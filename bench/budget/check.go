@@ -3,6 +3,7 @@ package budget
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -62,9 +63,7 @@ func runInProcess(names []string, benchmarks map[string]func(*testing.B)) (Round
 			"B/op":      float64(res.AllocedBytesPerOp()),
 			"allocs/op": float64(res.AllocsPerOp()),
 		}
-		for unit, x := range res.Extra {
-			figures[unit] = x
-		}
+		maps.Copy(figures, res.Extra)
 		round[name] = figures
 	}
 	return round, nil

@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 )
 
@@ -63,9 +64,7 @@ func measure(b *Budget, rounds int, run Run) ([]Round, error) {
 			if err != nil {
 				return nil, fmt.Errorf("budget: round %d of %d: %w", i+1, rounds, err)
 			}
-			for name, figures := range r {
-				all[i][name] = figures
-			}
+			maps.Copy(all[i], r)
 		}
 	}
 	return all, nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -133,9 +134,7 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 		return nil, fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
 	}
 	req.GetBody = nil // never sent twice unnoticed
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	fields, err := c.cfg.Fields()
 	if err != nil {
 		return nil, err

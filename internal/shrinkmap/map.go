@@ -2,7 +2,10 @@
 // which a Go map never does.
 package shrinkmap
 
-import "iter"
+import (
+	"iter"
+	"maps"
+)
 
 // Map is a map that is copied when it has shrunk to an eighth of its largest size.
 // The zero value is empty. It is not safe for concurrent use.
@@ -43,9 +46,7 @@ func (m *Map[K, V]) Delete(k K) {
 		return
 	}
 	next := make(map[K]V, n)
-	for k, v := range m.m {
-		next[k] = v
-	}
+	maps.Copy(next, m.m)
 	m.m, m.peak = next, n
 }
 

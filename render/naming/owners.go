@@ -2,6 +2,7 @@ package naming
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 )
 
@@ -48,12 +49,7 @@ func Owns(metric string, histogram bool, name string) bool {
 	if !ok {
 		return false
 	}
-	for _, suffix := range sampleSuffixes(histogram) {
-		if rest == suffix {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(sampleSuffixes(histogram), rest)
 }
 
 // Find returns the owner of a metric name or, for a histogram, of the first of

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/match"
@@ -66,10 +67,8 @@ func (c *sanCheck) match(cert *x509.Certificate) bool {
 		}
 	}
 	if c.kind == config.AnySAN || c.kind == config.EmailSAN {
-		for _, address := range cert.EmailAddresses {
-			if c.text.Match(address) {
-				return true
-			}
+		if slices.ContainsFunc(cert.EmailAddresses, c.text.Match) {
+			return true
 		}
 	}
 	if c.kind == config.AnySAN || c.kind == config.IPSAN {
