@@ -15,7 +15,6 @@ func showRuntime(v *view) error {
 		return nil
 	}
 	values := v.src.Runtime.Snapshot()
-	names := values.Layers()
 	wanted := v.query.Value("filter")
 	v.summary = plural(values.Len(), "key")
 	key := v.query.Value("key")
@@ -23,12 +22,19 @@ func showRuntime(v *view) error {
 	if changed {
 		key = "" // it has its value
 	}
-	if v.permits("/runtime_modify") {
+	edit := v.permits("/runtime_modify")
+	if edit && values.AdminLayer() < 0 {
+		edit = false
+		v.panel("edit", "Set a value", nil, func() {
+			v.missing("No value can be changed here; a layer with ", h("<code>admin_layer</code> in <code>layered_runtime</code>"), " turns this on.")
+		})
+	}
+	if edit {
 		v.editForm(values, key)
 	}
 	v.Put(h("<form class='panel pad row' method='get' action='runtime'><label class='grow'><span class='vh'>Filter by key</span><input type='search' name='filter' class='find' placeholder='Filter by key' value='"),
 		wanted, h("'></label><button type='submit'>Filter</button></form>\n"))
-	v.panel("values-head", "Values", func() { v.actions("values", "/runtime") }, func() { v.runtimeTable(values, names, wanted, key, back.Changes) })
+	v.panel("values-head", "Values", func() { v.actions("values", "/runtime") }, func() { v.runtimeTable(values, edit, wanted, key, back.Changes) })
 	return nil
 }
 
@@ -57,7 +63,12 @@ func (v *view) editForm(values *layers.Snapshot, key string) {
 // valueForm appends the form that sets the value of a key.
 func (v *view) valueForm(values *layers.Snapshot, key string) {
 	value, known := values.Get(key)
-	v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='The value takes effect at once.'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
+	own, above := v.holders(values, key)
+	effect := "The value takes effect at once."
+	if above != "" {
+		effect = "The value of the layer " + above + " stays in effect."
+	}
+	v.Put(h("<form class='pad stack' method='post' action='../runtime_modify' data-keep data-effect='"), effect, h("'><p><label for='value'>Value of <code class='wrap'>"), key, h("</code></label>"))
 	if known {
 		v.Put(h(" <span class='quiet'>now "), shown(redact.Masked(key, value)), h("</span>"))
 	} else {
@@ -71,19 +82,32 @@ func (v *view) valueForm(values *layers.Snapshot, key string) {
 	v.ttl(key)
 	v.dryRun()
 	v.Put(h("<button type='submit' class='primary'>Set value</button><a class='btn cancel' href='"), v.here("key", ""), h("'>Cancel</a></div></form>\n"))
-	if known && !v.overridden(values, key) {
+	switch {
+	case above != "":
+		v.Put(h("<p class='pad quiet line'>The value comes from the layer <code class='wrap'>"), above, h("</code>, which is above the admin layer: a value that is set here has no effect.</p>\n"))
+	case known && !own:
 		v.Put(h("<p class='pad quiet line'>The value comes from a layer below. It can be overridden, not deleted.</p>\n"))
 	}
 }
 
-// overridden reports whether the last layer, which the interface writes, has the key.
-func (v *view) overridden(values *layers.Snapshot, key string) bool {
+// holders reports whether the admin layer has a key, and returns the name of the last
+// layer above it that does.
+func (v *view) holders(values *layers.Snapshot, key string) (own bool, above string) {
+	changed := values.AdminLayer()
 	for k, x := range values.All() {
-		if k == key {
-			return len(x.PerLayer) > 0 && x.PerLayer[len(x.PerLayer)-1] != ""
+		if k != key {
+			continue
+		}
+		for i, value := range x.PerLayer {
+			switch {
+			case value != "" && i == changed:
+				own = true
+			case value != "" && i > changed:
+				above = values.Layers()[i]
+			}
 		}
 	}
-	return false
+	return own, above
 }
 
 func shown(value string) string {
@@ -94,19 +118,18 @@ func shown(value string) string {
 }
 
 // runtimeTable appends the values. The row of key has the form that sets it.
-func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted, key string, changes []admin.Change) {
+func (v *view) runtimeTable(values *layers.Snapshot, edit bool, wanted, key string, changes []admin.Change) {
 	if values.Len() == 0 {
-		v.empty("There are no runtime values. Layers of the configuration and the form above add some.")
+		v.empty("There are no runtime values.")
 		return
 	}
 	offset, limit := v.window("200", "1000")
 	columns := []column{{head: "Key"}, {head: "Value"}}
-	for _, n := range names {
+	for _, n := range values.Layers() {
 		columns = append(columns, column{head: "Layer " + n})
 	}
-	edit := v.permits("/runtime_modify")
 	if edit {
-		columns = append(columns, column{head: "Change"})
+		columns = append(columns, column{head: "Change", unlisted: true})
 	}
 	g := v.grid("values", "Runtime values", "cards", order{}, columns...)
 	total, rows := 0, 0
@@ -137,7 +160,7 @@ func (v *view) runtimeTable(values *layers.Snapshot, names []string, wanted, key
 		if edit {
 			g.cell("", func() {
 				v.Put(h("<div class='row'><a class='btn' href='"), v.here("key", name, "done", ""), h("'>Change<span class='vh'> "), name, h("</span></a>"))
-				if n := len(x.PerLayer); n > 0 && x.PerLayer[n-1] != "" {
+				if x.PerLayer[values.AdminLayer()] != "" {
 					v.Put(h("<form method='post' action='../runtime_modify' data-keep data-effect='The value of the lower layers applies again.'><input type='hidden' name='"), name,
 						h("' value=''><button type='submit'>Remove override<span class='vh'> of "), name, h("</span></button></form>"))
 				}

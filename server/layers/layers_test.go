@@ -159,6 +159,9 @@ func TestPreview(t *testing.T) {
 		t.Errorf("a preview over the limit: %v", err)
 	}
 	fixed := mustNew(t, Config{Layers: []Layer{{Name: "base", Kind: Static}}})
+	if a, b := l.Snapshot().AdminLayer(), fixed.Snapshot().AdminLayer(); a != 1 || b != -1 {
+		t.Errorf("the admin layers are %d and %d, want 1 and -1", a, b)
+	}
 	if _, err := fixed.Preview(values); !errors.Is(err, ErrNoAdminLayer) || len(fixed.Overrides()) != 0 {
 		t.Errorf("without an admin layer: %v", err)
 	}

@@ -317,12 +317,12 @@ func (l *Loader) stackLocked(overrides map[string]cell) (stack []layerCells, dis
 				l.cfg.Logger.Error("error loading runtime values from disk", "layer", layer.Name, "directory", dir, "error", err.Error())
 			case exists:
 				disks++
-				stack = append(stack, layerCells{layer.Name, cells})
+				stack = append(stack, layerCells{name: layer.Name, cells: cells})
 			}
 		case Admin:
-			stack = append(stack, layerCells{layer.Name, overrides})
+			stack = append(stack, layerCells{layer.Name, overrides, true})
 		default:
-			stack = append(stack, layerCells{layer.Name, l.fixed[i]})
+			stack = append(stack, layerCells{name: layer.Name, cells: l.fixed[i]})
 		}
 	}
 	return stack, disks, failed

@@ -10,6 +10,7 @@ import (
 // return the caller's default if the key does not exist or cannot be converted.
 type Snapshot struct {
 	layers  []string
+	admin   int // index of the admin layer; -1: none
 	entries map[string]*entry
 	keys    []string // sorted
 }
@@ -24,11 +25,15 @@ type entry struct {
 type layerCells struct {
 	name  string
 	cells map[string]cell
+	admin bool
 }
 
 func newSnapshot(stack []layerCells) *Snapshot {
-	s := &Snapshot{entries: make(map[string]*entry)}
+	s := &Snapshot{admin: -1, entries: make(map[string]*entry)}
 	for i, layer := range stack {
+		if layer.admin {
+			s.admin = i
+		}
 		s.layers = append(s.layers, layer.name)
 		for key, c := range layer.cells {
 			e := s.entries[key]
@@ -49,6 +54,9 @@ func newSnapshot(stack []layerCells) *Snapshot {
 // Layers returns the names of the layers in order, except layers that could not be
 // loaded.
 func (s *Snapshot) Layers() []string { return s.layers }
+
+// AdminLayer returns the index of the admin layer in Layers, -1 if there is none.
+func (s *Snapshot) AdminLayer() int { return s.admin }
 
 // Len returns the number of keys over all layers.
 func (s *Snapshot) Len() int { return len(s.keys) }
