@@ -12,7 +12,7 @@ import (
 // automaton matches a pattern token by token. A million names have only some
 // thousand tokens, so it caches the next state for each state and token. A step
 // costs one lookup in a small table; on a miss the state is computed from the
-// bytes of the token.
+// bytes of the token, each of which costs one lookup too.
 //
 // A state is the set of instructions of the compiled pattern that wait for a
 // rune, as in the simulation of a nondeterministic automaton (Thompson 1968).
@@ -33,6 +33,7 @@ type automaton struct {
 	after  uint16   // state after them
 	depth  int      // number of them
 
+	text      []byte   // scratch
 	set, next []uint32 // scratch
 	stack     []uint32 // scratch
 	seen      []uint32 // by instruction: the round that saw it
@@ -42,8 +43,9 @@ type automaton struct {
 }
 
 type autoState struct {
-	set   []uint32 // instructions: those that take a rune, and those that wait for the end
-	atEnd bool     // a name that ends here matches
+	set   []uint32               // instructions: those that take a rune, and those that wait for the end
+	atEnd bool                   // a name that ends here matches
+	after *[utf8.RuneSelf]uint16 // by byte: the next state plus one, 0 where it is unknown
 }
 
 const (
@@ -51,6 +53,9 @@ const (
 	stateYes = 1
 
 	maxStates = 256
+
+	// byteStates is the number of states from which on there are no more inside of tokens.
+	byteStates = maxStates / 2
 
 	tableBits = 14
 
@@ -158,22 +163,58 @@ func (a *automaton) matchText(c *store.Cursor) (hit, ok bool) {
 // step returns the state after a token, in front of which a dot stands unless
 // it is the first one.
 func (a *automaton) step(from uint16, token []byte, first bool) (to uint16, ok bool) {
-	a.set, a.matched = append(a.set[:0], a.states[from].set...), false
-	if !first && a.rune('.') {
-		return stateYes, true
+	a.text = a.text[:0]
+	if !first {
+		a.text = append(a.text, '.')
 	}
-	for len(token) > 0 {
-		r, n := rune(token[0]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRune(token)
+	a.text = append(a.text, token...)
+	to, text := from, a.text
+	for len(text) > 0 && text[0] < utf8.RuneSelf {
+		next, ok := a.byte(to, text[0])
+		if !ok {
+			break
 		}
-		token = token[n:]
+		if to, text = next, text[1:]; to <= stateYes {
+			return to, true
+		}
+	}
+	if len(text) == 0 {
+		return to, true
+	}
+	a.set, a.matched = append(a.set[:0], a.states[to].set...), false
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		text = text[n:]
 		if a.rune(r) {
 			return stateYes, true
 		}
 	}
 	a.next = append(a.next[:0], a.set...)
 	return a.state()
+}
+
+// byte returns the state after a byte, false if it is unknown and there are many states.
+func (a *automaton) byte(from uint16, c byte) (to uint16, ok bool) {
+	s := &a.states[from]
+	if s.after == nil {
+		s.after = new([utf8.RuneSelf]uint16)
+	}
+	if to := s.after[c]; to > 0 {
+		return to - 1, true
+	}
+	if len(a.states) >= byteStates {
+		return 0, false
+	}
+	after := s.after // a.states can move
+	a.set, a.matched = append(a.set[:0], s.set...), false
+	if a.rune(rune(c)) {
+		to = stateYes
+	} else {
+		a.next = append(a.next[:0], a.set...)
+		to, _ = a.state() // there is space for one
+	}
+	after[c] = to + 1
+	return to, true
 }
 
 // rune advances a.set by r and reports whether there is a match.
@@ -252,7 +293,7 @@ func (a *automaton) state() (uint16, bool) {
 		}
 	}
 	if st != stateNo {
-		a.states = append(a.states, autoState{set, a.endMatches(set)})
+		a.states = append(a.states, autoState{set: set, atEnd: a.endMatches(set)})
 	}
 	a.index[string(a.key)] = st
 	return st, true

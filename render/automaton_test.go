@@ -48,3 +48,34 @@ func TestAutomatonIsTheExpression(t *testing.T) {
 		t.Errorf("only %d names were compared", compared)
 	}
 }
+
+// TestAutomatonWithoutStatesForBytes steps through long tokens under a pattern that needs a
+// state for each of their last eight bytes' values, and through text that is not ASCII.
+func TestAutomatonWithoutStatesForBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	const pattern = "é?a[abé]{7}$"
+	f := newFilter(t, RE2, pattern, FilterLimits{Match: time.Hour})
+	a, re := newAutomaton(f.prog), regexp.MustCompile(pattern)
+	matched, stuck := 0, 0
+	for range 5000 {
+		text := make([]rune, 30)
+		for i := range text {
+			text[i] = []rune("ababababé")[r.IntN(9)]
+		}
+		st, ok := a.step(a.first, []byte(string(text)), true)
+		if !ok {
+			stuck++
+			continue
+		}
+		want := re.MatchString(string(text))
+		if a.states[st].atEnd != want {
+			t.Fatalf("%s on %s: %t, want %t", pattern, string(text), !want, want)
+		}
+		if want {
+			matched++
+		}
+	}
+	if len(a.states) < byteStates || matched < 100 || stuck > 4000 {
+		t.Errorf("%d states, %d names matched, %d had no state", len(a.states), matched, stuck)
+	}
+}

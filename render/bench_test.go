@@ -111,6 +111,32 @@ func BenchmarkFilter(b *testing.B) {
 }
 
 // BenchmarkUsedOnly walks a million counters of which one in a hundred is used.
+// BenchmarkFilterUnique filters a million names that each have a last segment of their own.
+func BenchmarkFilterUnique(b *testing.B) {
+	const names = 1_000_000
+	st := store.New(store.Options{})
+	for i := range names {
+		st.Scope(fmt.Sprintf("million.service%03d.requests", i%1000)).Counter(fmt.Sprintf("%06d", i)).Inc()
+	}
+	if err := Text(io.Discard, st, Options{}); err != nil { // makes the order
+		b.Fatal(err)
+	}
+	for name, pattern := range map[string]string{"literal": "requests[.]09012", "regex": `requests\.0\d*0123$`} {
+		b.Run("pattern="+name, func(b *testing.B) {
+			for b.Loop() {
+				f, err := NewFilter(RE2, pattern, FilterLimits{Budget: 1 << 40})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := Text(io.Discard, st, Options{Filter: f}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/names, "ns/name")
+		})
+	}
+}
+
 func BenchmarkUsedOnly(b *testing.B) {
 	const names = 1_000_000
 	st := store.New(store.Options{})
