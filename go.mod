@@ -11,6 +11,7 @@ require (
 	github.com/envoyproxy/protoc-gen-validate v1.3.3
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/google/go-cmp v0.7.0
+	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b
 	github.com/grafana/regexp v0.0.0-20250905101755-5eb4f3acbf71
 	github.com/klauspost/compress v1.20.3
 	github.com/miekg/dns v1.1.73

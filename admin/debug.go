@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/pprof/profile"
 )
 
 // debugProfiles are the runtime profiles with an endpoint.
@@ -94,8 +96,31 @@ func lookup(w *Response, r *Request, name string, recording *atomic.Bool) error 
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(delta)
-	return err
+	return delta.Write(w)
+}
+
+// deltaProfile returns the difference between two readings of a runtime profile.
+// Stacks without a change are left out.
+func deltaProfile(before, after []byte) (*profile.Profile, error) {
+	old, err := profile.ParseData(before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := profile.ParseData(after)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range old.Sample {
+		for i := range s.Value {
+			s.Value[i] = -s.Value[i]
+		}
+	}
+	delta, err := profile.Merge([]*profile.Profile{now, old})
+	if err != nil {
+		return nil, err
+	}
+	delta.TimeNanos, delta.DurationNanos = now.TimeNanos, now.TimeNanos-old.TimeNanos
+	return delta, nil
 }
 
 // Durations of a recording.
