@@ -6,6 +6,8 @@
 // A change drops a defer, a call, an assignment or an early return, negates a
 // condition, adds one to a constant, or swaps break and continue, < and <=, && and ||,
 // ++ and --, or results and zero values. Changes that do not compile are not counted.
+// Changes that no test can notice for a reason that the code shows are left out: each
+// [reason] has a rule.
 //
 // The changes of a package are compiled with -overlay into one test program, which
 // chooses a change by its environment; the source tree stays as it is. Each is judged
@@ -19,9 +21,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -83,9 +93,13 @@ func run(root string, patterns []string, kinds, at string, n, jobs int, seed uin
 	}
 	shipped := r.shipped()
 	chosen = slices.DeleteFunc(chosen, func(p *goPackage) bool { return !shipped[p.ImportPath] })
+	if err := r.export(patterns); err != nil {
+		return err
+	}
 	var all []mutant
+	left := map[reason]int{}
 	for _, p := range chosen {
-		found, err := r.find(p)
+		found, err := r.find(p, left)
 		if err != nil {
 			return err
 		}
@@ -104,28 +118,52 @@ func run(root string, patterns []string, kinds, at string, n, jobs int, seed uin
 		n = len(all)
 	}
 	fmt.Printf("%d possible changes in %d packages, seed %d\n", len(all), len(chosen), seed)
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		fmt.Printf("%d more left out: %s\n", left[why], why)
+	}
 	return r.sample(ctx, draw(all, seed), n, jobs)
 }
 
-// find returns the possible changes of a package.
-func (r *runner) find(p *goPackage) (all []mutant, err error) {
+// find returns the possible changes of a package, and counts in left what
+// is left out.
+func (r *runner) find(p *goPackage, left map[reason]int) (all []mutant, err error) {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	var sources [][]byte
 	for _, name := range p.GoFiles {
-		file := filepath.Join(p.Dir, name)
-		src, err := os.ReadFile(file)
+		src, err := os.ReadFile(filepath.Join(p.Dir, name))
 		if err != nil {
 			return nil, err
 		}
-		path, err := filepath.Rel(r.root, file)
+		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
-		found, err := find(filepath.ToSlash(path), p.ImportPath, src)
+		files, sources = append(files, file), append(sources, src)
+	}
+	info, err := r.check(fset, p.ImportPath, files)
+	if err != nil {
+		return nil, err
+	}
+	for i, file := range files {
+		path, err := filepath.Rel(r.root, filepath.Join(p.Dir, p.GoFiles[i]))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		f := &finder{path: filepath.ToSlash(path), pkg: p.ImportPath, fset: fset, info: info, src: sources[i], left: left}
+		f.find(file)
+		all = append(all, f.found...)
 	}
 	return all, nil
+}
+
+// check returns the types of a package.
+func (r *runner) check(fset *token.FileSet, path string, files []*ast.File) (*types.Info, error) {
+	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(r.exports[path]) })
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: imports, Sizes: types.SizesFor("gc", runtime.GOARCH)}
+	_, err := config.Check(path, fset, files, info)
+	return info, err
 }
 
 // sample tries changes of drawn until n were judged, package by package and jobs

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
+	"go/types"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -73,20 +73,17 @@ var inverse = map[token.Token]string{
 type finder struct {
 	path, pkg string
 	fset      *token.FileSet
+	info      *types.Info
 	src       []byte
 	stack     []ast.Node // from the file to the node at hand
 	found     []mutant
+	left      map[reason]int // changes that are left out
 }
 
-// find returns the possible changes of a file. Some of them do not compile.
-func find(path, pkg string, src []byte) ([]mutant, error) {
-	f := &finder{path: path, pkg: pkg, fset: token.NewFileSet(), src: src}
-	file, err := parser.ParseFile(f.fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
+// find finds the possible changes of a file. Some of them do not compile.
+func (f *finder) find(file *ast.File) {
 	if ast.IsGenerated(file) {
-		return nil, nil
+		return
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n == nil {
@@ -101,14 +98,22 @@ func find(path, pkg string, src []byte) ([]mutant, error) {
 		}
 		return true
 	})
-	return f.found, nil
 }
 
 func (f *finder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
 func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
 
-func (f *finder) replace(kind string, from, to token.Pos, text string) {
+// replace adds the change of n that replaces what is between from and to.
+func (f *finder) replace(kind string, n ast.Node, from, to token.Pos, text string) {
+	stack := f.stack
+	if i := slices.Index(stack, n); i >= 0 {
+		stack = stack[:i]
+	}
+	if why := f.leftOut(kind, n, stack); why != "" {
+		f.left[why]++
+		return
+	}
 	at := f.fset.Position(from)
 	i, j := at.Offset, f.offset(to)
 	m := mutant{path: f.path, pkg: f.pkg, kind: kind, line: at.Line, col: at.Column, from: i, to: j, old: string(f.src[i:j]), new: text}
@@ -157,7 +162,7 @@ func (f *finder) around(from, to token.Pos) (begin, end int, truth bool) {
 	return 0, 0, false
 }
 
-func (f *finder) drop(kind string, n ast.Node) { f.replace(kind, n.Pos(), n.End(), "") }
+func (f *finder) drop(kind string, n ast.Node) { f.replace(kind, n, n.Pos(), n.End(), "") }
 
 // visit adds the changes at n, whose ancestors are in stack, and reports whether
 // to look inside.
@@ -178,7 +183,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 	case *ast.AssignStmt:
 		if n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN {
 			text := map[token.Token]string{token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+="}[n.Tok]
-			f.replace("increment", n.TokPos, n.TokPos+2, text)
+			f.replace("increment", n, n.TokPos, n.TokPos+2, text)
 		}
 		if n.Tok != token.DEFINE && inList(parent) && !blank(n) {
 			f.drop("assignment dropped", n)
@@ -186,7 +191,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 	case *ast.IncDecStmt:
 		if loop, ok := parent.(*ast.ForStmt); !ok || loop.Post != n {
 			text := map[token.Token]string{token.INC: "--", token.DEC: "++"}[n.Tok]
-			f.replace("increment", n.TokPos, n.TokPos+2, text)
+			f.replace("increment", n, n.TokPos, n.TokPos+2, text)
 		}
 	case *ast.IfStmt:
 		f.negate(n.Cond)
@@ -197,18 +202,18 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 	case *ast.BranchStmt:
 		switch n.Tok {
 		case token.BREAK:
-			f.replace("continue for break", n.Pos(), n.Pos()+token.Pos(len("break")), "continue")
+			f.replace("continue for break", n, n.Pos(), n.Pos()+token.Pos(len("break")), "continue")
 		case token.CONTINUE:
-			f.replace("break for continue", n.Pos(), n.Pos()+token.Pos(len("continue")), "break")
+			f.replace("break for continue", n, n.Pos(), n.Pos()+token.Pos(len("continue")), "break")
 		}
 	case *ast.ReturnStmt:
 		f.returns(n, stack)
 	case *ast.BinaryExpr:
 		f.operator(n, parent)
 	case *ast.BasicLit:
-		if n.Kind == token.INT && !capacity(n, parent) {
+		if n.Kind == token.INT {
 			if v, err := strconv.ParseUint(n.Value, 0, 63); err == nil {
-				f.replace("constant plus one", n.Pos(), n.End(), strconv.FormatUint(v+1, 10))
+				f.replace("constant plus one", n, n.Pos(), n.End(), strconv.FormatUint(v+1, 10))
 			}
 		}
 	}
@@ -216,7 +221,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 }
 
 func (f *finder) negate(cond ast.Expr) {
-	f.replace("condition negated", cond.Pos(), cond.End(), "!("+f.text(cond)+")")
+	f.replace("condition negated", cond, cond.Pos(), cond.End(), "!("+f.text(cond)+")")
 }
 
 // operator adds the change of a comparison or of a logical operator. An if or a
@@ -235,7 +240,7 @@ func (f *finder) operator(n *ast.BinaryExpr, parent ast.Node) {
 		kind = "equality"
 	}
 	if text != "" {
-		f.replace(kind, n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), text)
+		f.replace(kind, n, n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), text)
 	}
 }
 
@@ -258,17 +263,7 @@ func (f *finder) returns(n *ast.ReturnStmt, stack []ast.Node) {
 	for i, t := range types {
 		zero[i] = "*new(" + t + ")"
 	}
-	text, plain := "return "+strings.Join(zero, ", "), true
-	for _, r := range n.Results {
-		switch f.text(r) {
-		case "nil", "false", "0", `""`:
-		default:
-			plain = false
-		}
-	}
-	if !plain {
-		f.replace("results zero", n.Pos(), n.End(), text)
-	}
+	f.replace("results zero", n, n.Pos(), n.End(), "return "+strings.Join(zero, ", "))
 }
 
 // results returns the types of the results of the innermost function.
@@ -310,16 +305,6 @@ func blank(n *ast.AssignStmt) bool {
 		id, ok := e.(*ast.Ident)
 		return !ok || id.Name != "_"
 	})
-}
-
-// capacity reports whether n only saves allocations.
-func capacity(n *ast.BasicLit, parent ast.Node) bool {
-	c, ok := parent.(*ast.CallExpr)
-	if !ok {
-		return false
-	}
-	id, ok := c.Fun.(*ast.Ident)
-	return ok && id.Name == "make" && len(c.Args) == 3 && c.Args[2] == n
 }
 
 // draw returns all in a random order in which the kinds take turns, so that a

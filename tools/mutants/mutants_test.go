@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -45,13 +47,37 @@ var buffer = make([]byte, 0, 64)
 var sizes [3]int
 `
 
-func TestEachKindOfChangeIsFoundAndParses(t *testing.T) {
-	found, err := find("p.go", "p", []byte(source))
+// imports returns a runner that knows the packages that code in tests imports.
+var imports = sync.OnceValues(func() (*runner, error) {
+	r := &runner{root: "../.."}
+	return r, r.export([]string{"./internal/prefetch", "./internal/schedule", "slices", "strings"})
+})
+
+// findIn finds the changes of a file.
+func findIn(t *testing.T, src string) *finder {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r, err := imports()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.check(fset, "p", []*ast.File{file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &finder{path: "p.go", pkg: "p", fset: fset, info: info, src: []byte(src), left: map[reason]int{}}
+	f.find(file)
+	return f
+}
+
+func TestEachKindOfChangeIsFoundAndParses(t *testing.T) {
+	f := findIn(t, source)
 	var got, alone []string
-	for _, m := range found {
+	for _, m := range f.found {
 		got = append(got, strings.TrimPrefix(m.String(), "p.go:"))
 		if _, err := parser.ParseFile(token.NewFileSet(), "p.go", m.apply([]byte(source)), 0); err != nil {
 			t.Errorf("%v: %v", m, err)
@@ -175,7 +201,7 @@ func TestVerdicts(t *testing.T) {
 	for _, p := range all {
 		r.pkgs[p.ImportPath] = p
 	}
-	found, err := r.find(r.pkgs["example.com/m/a"])
+	found, err := r.find(r.pkgs["example.com/m/a"], map[reason]int{})
 	if err != nil {
 		t.Fatal(err)
 	}

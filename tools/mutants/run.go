@@ -33,13 +33,14 @@ func (p *goPackage) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFil
 
 // runner runs tests.
 type runner struct {
-	root  string
-	dir   string // for the files of one run
-	slack time.Duration
-	nice  int
-	tried int // importing packages that may notice a change
-	out   io.Writer
-	pkgs  map[string]*goPackage // of the module
+	root    string
+	dir     string // for the files of one run
+	slack   time.Duration
+	nice    int
+	tried   int // importing packages that may notice a change
+	out     io.Writer
+	pkgs    map[string]*goPackage // of the module
+	exports map[string]string     // files with the types of packages, by import path
 
 	mu    sync.Mutex
 	built int              // overlays
@@ -64,6 +65,23 @@ func (r *runner) list(patterns []string) ([]*goPackage, error) {
 		}
 		all = append(all, p)
 	}
+}
+
+// export finds the files with the types of the packages that patterns need.
+func (r *runner) export(patterns []string) error {
+	cmd := r.command("go", append([]string{"list", "-deps", "-export", "-f", "{{.ImportPath}} {{.Export}}"}, patterns...)...)
+	var failed bytes.Buffer
+	cmd.Stderr = &failed
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("go list -export: %w\n%s", err, &failed)
+	}
+	r.exports = map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		r.exports[path] = file
+	}
+	return nil
 }
 
 // shipped returns the packages of the library and the daemon: the public ones, and
