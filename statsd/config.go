@@ -80,6 +80,9 @@ type Config struct {
 	// statsd_exporter uses, below [ExporterNamespace], as of the last flush.
 	// Default off.
 	ExporterMetrics bool
+	// Version and Revision of the program are labels of the metric
+	// statsd_exporter_build_info. Default: it lacks them.
+	Version, Revision string
 
 	// Tap is called once for each batch of lines. It returns the receiver of a
 	// copy of each accepted line, or nil. Neither function may block or call

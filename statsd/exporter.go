@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"runtime"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -92,8 +93,16 @@ func exporterReason(r line.Reason) string {
 	return "malformed_component"
 }
 
-func newExporterMetrics(st *store.Store) *exporterMetrics {
-	return &exporterMetrics{scope: st.Own().Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
+func newExporterMetrics(cfg *Config) *exporterMetrics {
+	e := &exporterMetrics{scope: cfg.Store.Own().Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
+	build := []string{"goversion", runtime.Version(), "goos", runtime.GOOS, "goarch", runtime.GOARCH}
+	for _, l := range [][2]string{{"version", cfg.Version}, {"revision", cfg.Revision}} {
+		if l[1] != "" {
+			build = append(build, l[:]...)
+		}
+	}
+	e.gauge(1, "statsd_exporter_build_info", build...)
+	return e
 }
 
 // total sets the total of a counter to n. labels alternate names and values.

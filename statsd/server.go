@@ -99,7 +99,7 @@ func New(cfg Config) (*Server, error) {
 		s.SetRules(cfg.Rules)
 	}
 	if cfg.ExporterMetrics {
-		s.peer = newExporterMetrics(cfg.Store)
+		s.peer = newExporterMetrics(&cfg)
 	}
 	for i := range runtime.GOMAXPROCS(0) {
 		s.streamWorkers = append(s.streamWorkers, s.newWorker(fmt.Sprint("streams/", i)))

@@ -62,6 +62,8 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	cfg.ProcessStats = true
 	if cfg.StatsD != nil {
 		cfg.StatsD.ProcessMemory = environmentMemory(os.Getenv)
+		cfg.StatsD.Version = version
+		cfg.StatsD.Revision, _ = source()
 	}
 	if o.Exporter != nil {
 		cfg.Extend = append(cfg.Extend, o.Exporter.serve)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -202,6 +203,7 @@ func TestExporterRuns(t *testing.T) {
 		}
 		for _, want := range []string{
 			"# TYPE shop_time summary\n", `shop_time_sum{part="cart"} 0.25` + "\n", "a_b{} 1\n", "c_d_e{} 1\n", "statsd_exporter_lines_total{} 3\n", "statsd_exporter_loaded_mappings{} 1\n",
+			`statsd_exporter_build_info{goversion="` + runtime.Version() + `",goos="` + runtime.GOOS + `",goarch="` + runtime.GOARCH + `",version="unknown"`,
 		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("no %q in\n%s", want, page)

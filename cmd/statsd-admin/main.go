@@ -192,12 +192,17 @@ func configName(o *Options) string {
 
 // buildVersion returns revision/version/tree state/build type/TLS library.
 func buildVersion() string {
+	rev, tree := source()
+	return fmt.Sprintf("%s/%s/%s/RELEASE/%s", rev, version, tree, runtime.Version())
+}
+
+// source returns the commit and the tree state of the build.
+func source() (rev, tree string) {
 	var settings []debug.BuildSetting
 	if info, ok := debug.ReadBuildInfo(); ok {
 		settings = info.Settings
 	}
-	rev, tree := sourceOf(settings, revision)
-	return fmt.Sprintf("%s/%s/%s/RELEASE/%s", rev, version, tree, runtime.Version())
+	return sourceOf(settings, revision)
 }
 
 // sourceOf returns the commit and the tree state in the settings of a build. A revision
