@@ -94,7 +94,7 @@ func (s *Server) explain(p *facts, name string) (found bool, err error) {
 		p.strings("sinks", sinks)
 	}
 	if c.Network() && s.src.Ingest != nil {
-		p.nearLimits(s.src.Ingest.Recent().Limits)
+		p.nearLimits(s.src.Ingest.NearLimits(family, c.AppendTags(nil)))
 	}
 	return true, nil
 }

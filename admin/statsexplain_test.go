@@ -19,8 +19,11 @@ import (
 // crowdedIngest is an input whose limit of series is nearly reached.
 type crowdedIngest struct{ Ingest }
 
-func (crowdedIngest) Recent() report.Recent {
-	return report.Recent{Limits: []report.Limit{{Name: "series", Max: 100, Use: 80}}}
+func (crowdedIngest) NearLimits(name string, tgs []tags.Tag) []report.Limit {
+	if name != "cart.total" || len(tgs) != 2 {
+		return nil
+	}
+	return []report.Limit{{Name: "series", Max: 100, Use: 80}}
 }
 
 // explained is a server with stats of all kinds and origins after two flushes.

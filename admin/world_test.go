@@ -332,6 +332,8 @@ func (g *worldIngest) Recent() report.Recent {
 	return report.Recent{Samples: rep.TopSamples, Newest: rep.Newest}
 }
 
+func (g *worldIngest) NearLimits(string, []tags.Tag) []report.Limit { return nil }
+
 func (g *worldIngest) Mapping() report.Mapping {
 	return report.Mapping{Rules: []report.RuleUse{{Rule: report.Rule{Number: 1, Match: "a.*"}, Name: "a"}}}
 }

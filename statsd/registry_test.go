@@ -481,6 +481,40 @@ func TestRecent(t *testing.T) {
 	}
 }
 
+// TestNearLimitsAreTheStatsOwn expects limits per name, first segment and key only for
+// stats that are near them.
+func TestNearLimitsAreTheStatsOwn(t *testing.T) {
+	r := newRig(t, Config{Prefix: "in", Limits: Limits{SeriesPerName: 5, FirstSegment: 10, ValuesPerTagKey: 5}})
+	r.send("shop.few:1|c|#zone:a\nplain:1|c\nrt:1|ms")
+	for i := range 4 {
+		r.send(fmt.Sprintf("shop.many:1|c|#user:%d\nshop.many_too:1|ms|#code:%d", i, i))
+	}
+	segment := report.Limit{Name: "series_per_first_segment", Max: 10, Use: 9}
+	perName := report.Limit{Name: "series_per_name", Max: 5, Use: 4}
+	values := report.Limit{Name: "values_per_tag_key", Max: 5, Use: 4}
+	for _, tt := range []struct {
+		name, key string
+		want      []report.Limit
+	}{
+		{"in.shop.many", "user", []report.Limit{segment, perName, values}},
+		{"in.shop.many_too", "code", []report.Limit{segment, perName, values}},
+		{"in.shop.few", "zone", []report.Limit{segment}},
+		{"in.shop.few", "user", []report.Limit{segment, values}},
+		{"in.plain", "", nil},
+		{"in.rt", "", nil},
+		{"in.gone", "", nil},
+	} {
+		if got := r.NearLimits(tt.name, []tags.Tag{{Name: tt.key}}); !slices.Equal(got, tt.want) {
+			t.Errorf("%s with %q: %+v, want %+v", tt.name, tt.key, got, tt.want)
+		}
+	}
+	r.send("plain:1|c|#a:b\nplain:1|c|#a:c\nplain:1|c|#a:d\nplain:1|c|#a:e\nplain:1|c|#a:f")
+	full := []report.Limit{{Name: "series_per_name", Max: 5, Use: 5, Limited: 1}}
+	if got := r.NearLimits("in.plain", nil); !slices.Equal(got, full) {
+		t.Errorf("at the limit: %+v, want %+v", got, full)
+	}
+}
+
 // TestListsAreBounded: what the page lists of the past, and the keys of tags that
 // it watches, take only so much memory.
 func TestListsAreBounded(t *testing.T) {

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // Listeners returns the bound listeners in the order of the configuration.
@@ -90,6 +92,43 @@ func (r *registry) near(lim limit) bool {
 	}
 	most, use := r.use(lim)
 	return most >= 0 && nearly(use, most)
+}
+
+// NearLimits returns the limits that a received stat's name and tags have nearly reached:
+// Use of a limit per name, first segment or tag key is the stat's own, and that of other
+// limits the whole input's. The name is that of the store, without tags.
+func (s *Server) NearLimits(name string, tgs []tags.Tag) (near []report.Limit) {
+	r := s.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.scope.Prefix(); p != "" {
+		name = strings.TrimPrefix(name, p+".")
+	}
+	for lim := noLimit + 1; lim < limits; lim++ {
+		if !r.near(lim) {
+			continue
+		}
+		most, use := r.use(lim)
+		switch lim {
+		case limitFirstSegment:
+			use = r.segments.series(name)
+		case limitPerName:
+			use = 0
+			metric, _ := r.shown(name, nil)
+			if x, ok := r.familyNamed(metric); ok {
+				use = int(r.family(x).series)
+			}
+		case limitTagValues:
+			use = 0
+			for _, t := range tgs {
+				use = max(use, r.values.of(t.Name))
+			}
+		}
+		if lim == limitMemory || nearly(use, most) {
+			near = append(near, report.Limit{Name: lim.String(), Max: most, Use: use, Limited: r.metrics.limited[lim].Total()})
+		}
+	}
+	return near
 }
 
 // named converts counts of families to counts of names.

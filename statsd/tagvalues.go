@@ -53,6 +53,14 @@ func (v *tagValues) release(cell uint32) {
 	v.series.Delete(cell)
 }
 
+// of returns the number of values of a key.
+func (v *tagValues) of(key string) int {
+	if values := v.uses.At(key); values != nil {
+		return values.Len()
+	}
+	return 0
+}
+
 // most returns the largest number of values of a key.
 func (v *tagValues) most() (n int) {
 	for _, values := range v.uses.All() {

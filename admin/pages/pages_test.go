@@ -150,6 +150,10 @@ func (f fakeIngest) Recent() report.Recent {
 		Newest: []report.NewSeries{{Time: testNow, Name: "x", Kind: "counter", Sender: f.text}}, Overflowed: []string{"x"}}
 }
 
+func (f fakeIngest) NearLimits(string, []tags.Tag) []report.Limit {
+	return []report.Limit{{Name: f.text, Max: 100, Use: 80}}
+}
+
 func (f fakeIngest) Explain(line []byte) report.Explanation {
 	if bytes.HasPrefix(line, []byte("bad")) {
 		return report.Explanation{Kind: "metric", Reason: f.text, Offset: 2}
