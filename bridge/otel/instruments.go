@@ -74,36 +74,25 @@ func (m meter) total(name string, c config) writer {
 	return func(v float64, set attribute.Set) { s.of(set).observe(v) }
 }
 
+// Instruments that are written in the same way share a type.
 type (
-	int64Counter struct {
+	intAdder struct {
 		embedded.Int64Counter
-		write writer
-	}
-	int64UpDownCounter struct {
 		embedded.Int64UpDownCounter
 		write writer
 	}
-	int64Gauge struct {
+	intRecorder struct {
 		embedded.Int64Gauge
-		write writer
-	}
-	int64Histogram struct {
 		embedded.Int64Histogram
 		write writer
 	}
-	float64Counter struct {
+	floatAdder struct {
 		embedded.Float64Counter
-		write writer
-	}
-	float64UpDownCounter struct {
 		embedded.Float64UpDownCounter
 		write writer
 	}
-	float64Gauge struct {
+	floatRecorder struct {
 		embedded.Float64Gauge
-		write writer
-	}
-	float64Histogram struct {
 		embedded.Float64Histogram
 		write writer
 	}
@@ -112,78 +101,58 @@ type (
 func added(o []metric.AddOption) attribute.Set       { return metric.NewAddConfig(o).Attributes() }
 func recorded(o []metric.RecordOption) attribute.Set { return metric.NewRecordConfig(o).Attributes() }
 
-func (i int64Counter) Add(_ context.Context, n int64, o ...metric.AddOption) {
+func (i intAdder) Add(_ context.Context, n int64, o ...metric.AddOption) {
 	i.write(float64(n), added(o))
 }
 
-func (i int64UpDownCounter) Add(_ context.Context, n int64, o ...metric.AddOption) {
-	i.write(float64(n), added(o))
-}
-
-func (i int64Gauge) Record(_ context.Context, n int64, o ...metric.RecordOption) {
+func (i intRecorder) Record(_ context.Context, n int64, o ...metric.RecordOption) {
 	i.write(float64(n), recorded(o))
 }
 
-func (i int64Histogram) Record(_ context.Context, n int64, o ...metric.RecordOption) {
-	i.write(float64(n), recorded(o))
-}
-
-func (i float64Counter) Add(_ context.Context, x float64, o ...metric.AddOption) {
+func (i floatAdder) Add(_ context.Context, x float64, o ...metric.AddOption) {
 	i.write(x, added(o))
 }
 
-func (i float64UpDownCounter) Add(_ context.Context, x float64, o ...metric.AddOption) {
-	i.write(x, added(o))
-}
-
-func (i float64Gauge) Record(_ context.Context, x float64, o ...metric.RecordOption) {
-	i.write(x, recorded(o))
-}
-
-func (i float64Histogram) Record(_ context.Context, x float64, o ...metric.RecordOption) {
+func (i floatRecorder) Record(_ context.Context, x float64, o ...metric.RecordOption) {
 	i.write(x, recorded(o))
 }
 
 // Enabled reports whether the instrument records values, which it always does.
-func (int64Counter) Enabled(context.Context) bool         { return true }
-func (int64UpDownCounter) Enabled(context.Context) bool   { return true }
-func (int64Gauge) Enabled(context.Context) bool           { return true }
-func (int64Histogram) Enabled(context.Context) bool       { return true }
-func (float64Counter) Enabled(context.Context) bool       { return true }
-func (float64UpDownCounter) Enabled(context.Context) bool { return true }
-func (float64Gauge) Enabled(context.Context) bool         { return true }
-func (float64Histogram) Enabled(context.Context) bool     { return true }
+func (intAdder) Enabled(context.Context) bool      { return true }
+func (intRecorder) Enabled(context.Context) bool   { return true }
+func (floatAdder) Enabled(context.Context) bool    { return true }
+func (floatRecorder) Enabled(context.Context) bool { return true }
 
 func (m meter) Int64Counter(name string, o ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return int64Counter{write: m.counter(name, metric.NewInt64CounterConfig(o...))}, nil
+	return intAdder{write: m.counter(name, metric.NewInt64CounterConfig(o...))}, nil
 }
 
 func (m meter) Int64UpDownCounter(name string, o ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
-	return int64UpDownCounter{write: m.gauge(name, metric.NewInt64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
+	return intAdder{write: m.gauge(name, metric.NewInt64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
 }
 
 func (m meter) Int64Gauge(name string, o ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
-	return int64Gauge{write: m.gauge(name, metric.NewInt64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
+	return intRecorder{write: m.gauge(name, metric.NewInt64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
 }
 
 func (m meter) Int64Histogram(name string, o ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
 	c := metric.NewInt64HistogramConfig(o...)
-	return int64Histogram{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
+	return intRecorder{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
 }
 
 func (m meter) Float64Counter(name string, o ...metric.Float64CounterOption) (metric.Float64Counter, error) {
-	return float64Counter{write: m.counter(name, metric.NewFloat64CounterConfig(o...))}, nil
+	return floatAdder{write: m.counter(name, metric.NewFloat64CounterConfig(o...))}, nil
 }
 
 func (m meter) Float64UpDownCounter(name string, o ...metric.Float64UpDownCounterOption) (metric.Float64UpDownCounter, error) {
-	return float64UpDownCounter{write: m.gauge(name, metric.NewFloat64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
+	return floatAdder{write: m.gauge(name, metric.NewFloat64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
 }
 
 func (m meter) Float64Gauge(name string, o ...metric.Float64GaugeOption) (metric.Float64Gauge, error) {
-	return float64Gauge{write: m.gauge(name, metric.NewFloat64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
+	return floatRecorder{write: m.gauge(name, metric.NewFloat64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
 }
 
 func (m meter) Float64Histogram(name string, o ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	c := metric.NewFloat64HistogramConfig(o...)
-	return float64Histogram{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
+	return floatRecorder{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
 }

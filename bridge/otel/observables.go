@@ -13,44 +13,24 @@ import (
 type observable interface{ writer() writer }
 
 type (
-	int64ObservableCounter struct {
+	intObservable struct {
 		metric.Int64Observable
 		embedded.Int64ObservableCounter
-		write writer
-	}
-	int64ObservableUpDownCounter struct {
-		metric.Int64Observable
 		embedded.Int64ObservableUpDownCounter
-		write writer
-	}
-	int64ObservableGauge struct {
-		metric.Int64Observable
 		embedded.Int64ObservableGauge
 		write writer
 	}
-	float64ObservableCounter struct {
+	floatObservable struct {
 		metric.Float64Observable
 		embedded.Float64ObservableCounter
-		write writer
-	}
-	float64ObservableUpDownCounter struct {
-		metric.Float64Observable
 		embedded.Float64ObservableUpDownCounter
-		write writer
-	}
-	float64ObservableGauge struct {
-		metric.Float64Observable
 		embedded.Float64ObservableGauge
 		write writer
 	}
 )
 
-func (i int64ObservableCounter) writer() writer         { return i.write }
-func (i int64ObservableUpDownCounter) writer() writer   { return i.write }
-func (i int64ObservableGauge) writer() writer           { return i.write }
-func (i float64ObservableCounter) writer() writer       { return i.write }
-func (i float64ObservableUpDownCounter) writer() writer { return i.write }
-func (i float64ObservableGauge) writer() writer         { return i.write }
+func (i intObservable) writer() writer   { return i.write }
+func (i floatObservable) writer() writer { return i.write }
 
 // intObserver and floatObserver are what the callbacks of one instrument get.
 type (
@@ -88,32 +68,32 @@ func (m meter) readFloats(w writer, callbacks []metric.Float64Callback) writer {
 
 func (m meter) Int64ObservableCounter(name string, o ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
 	c := metric.NewInt64ObservableCounterConfig(o...)
-	return int64ObservableCounter{write: m.readInts(m.total(name, c), c.Callbacks())}, nil
+	return intObservable{write: m.readInts(m.total(name, c), c.Callbacks())}, nil
 }
 
 func (m meter) Int64ObservableUpDownCounter(name string, o ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
 	c := metric.NewInt64ObservableUpDownCounterConfig(o...)
-	return int64ObservableUpDownCounter{write: m.readInts(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
+	return intObservable{write: m.readInts(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 func (m meter) Int64ObservableGauge(name string, o ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
 	c := metric.NewInt64ObservableGaugeConfig(o...)
-	return int64ObservableGauge{write: m.readInts(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
+	return intObservable{write: m.readInts(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 func (m meter) Float64ObservableCounter(name string, o ...metric.Float64ObservableCounterOption) (metric.Float64ObservableCounter, error) {
 	c := metric.NewFloat64ObservableCounterConfig(o...)
-	return float64ObservableCounter{write: m.readFloats(m.total(name, c), c.Callbacks())}, nil
+	return floatObservable{write: m.readFloats(m.total(name, c), c.Callbacks())}, nil
 }
 
 func (m meter) Float64ObservableUpDownCounter(name string, o ...metric.Float64ObservableUpDownCounterOption) (metric.Float64ObservableUpDownCounter, error) {
 	c := metric.NewFloat64ObservableUpDownCounterConfig(o...)
-	return float64ObservableUpDownCounter{write: m.readFloats(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
+	return floatObservable{write: m.readFloats(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 func (m meter) Float64ObservableGauge(name string, o ...metric.Float64ObservableGaugeOption) (metric.Float64ObservableGauge, error) {
 	c := metric.NewFloat64ObservableGaugeConfig(o...)
-	return float64ObservableGauge{write: m.readFloats(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
+	return floatObservable{write: m.readFloats(m.gauge(name, c, (*store.FloatGauge).Set), c.Callbacks())}, nil
 }
 
 // observer is what a callback of several instruments gets. Instruments that are not of
