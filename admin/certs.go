@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
@@ -33,8 +34,8 @@ func writeCertificates(j *jsontext.Writer, list []certinfo.Certificate, now time
 	j.BeginList()
 	for _, c := range list {
 		j.BeginObject()
-		j.Key("path").String(orDefault(c.Path, certinfo.Inline))
-		j.Key("serial_number").String(orDefault(c.SerialNumber, "0"))
+		j.Key("path").String(cmp.Or(c.Path, certinfo.Inline))
+		j.Key("serial_number").String(cmp.Or(c.SerialNumber, "0"))
 		j.Key("subject_alt_names").BeginList()
 		for _, n := range c.AltNames {
 			j.BeginObject()

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"strconv"
@@ -44,7 +45,7 @@ func (s *Server) clustersText(w *Response, each iter.Seq[*status.Cluster]) error
 	t := clusterText{w: w, buf: make([]byte, 0, responseBuffer)}
 	version := "static"
 	if c := s.src.Clusters; c != nil {
-		version = orDefault(c.Version(), version)
+		version = cmp.Or(c.Version(), version)
 	}
 	t.line("version_info", version)
 	each(t.cluster)

@@ -154,16 +154,20 @@ type Loggers interface {
 }
 
 // Contention describes how often and how long goroutines waited for mutexes.
-type Contention struct{ Contentions, CurrentWaitCycles, LifetimeWaitCycles uint64 }
+type Contention struct {
+	Contentions        uint64 `json:"num_contentions"`
+	CurrentWaitCycles  uint64 `json:"current_wait_cycles"`
+	LifetimeWaitCycles uint64 `json:"lifetime_wait_cycles"`
+}
 
 // Memory is the memory of the process in bytes.
 type Memory struct {
-	Allocated          uint64 // in use
-	HeapSize           uint64 // reserved by the heap
-	PageheapUnmapped   uint64 // given back, but still mapped
-	PageheapFree       uint64 // mapped and free
-	TotalThreadCache   uint64 // in caches of threads
-	TotalPhysicalBytes uint64
+	Allocated          uint64 `json:"allocated"`          // in use
+	HeapSize           uint64 `json:"heap_size"`          // reserved by the heap
+	PageheapUnmapped   uint64 `json:"pageheap_unmapped"`  // given back, but still mapped
+	PageheapFree       uint64 `json:"pageheap_free"`      // mapped and free
+	TotalThreadCache   uint64 `json:"total_thread_cache"` // in caches of threads
+	TotalPhysicalBytes uint64 `json:"total_physical_bytes"`
 }
 
 // ServerInfo holds the contents of /server_info.
@@ -181,46 +185,46 @@ type ServerInfo struct {
 
 // CommandLine holds the command line options in effect.
 type CommandLine struct {
-	BaseID                     uint64
-	Concurrency                uint32
-	ConfigPath                 string
-	ConfigYAML                 string
-	AllowUnknownStaticFields   bool
-	AdminAddressPath           string
-	LocalAddressIPVersion      string // v4 or v6
-	LogLevel                   string
-	ComponentLogLevel          string
-	LogFormat                  string
-	LogPath                    string
-	HotRestartVersion          bool
-	ServiceCluster             string
-	ServiceNode                string
-	ServiceZone                string
-	FileFlushInterval          time.Duration
-	DrainTime                  time.Duration
-	ParentShutdownTime         time.Duration
-	Mode                       string // Serve, Validate or InitOnly
-	DisableHotRestart          bool
-	EnableMutexTracing         bool
-	RestartEpoch               uint32
-	CPUSetThreads              bool
-	RejectUnknownDynamicFields bool
-	LogFormatEscaped           bool
-	DisabledExtensions         []string
-	IgnoreUnknownDynamicFields bool
-	UseDynamicBaseID           bool
-	BaseIDPath                 string
-	DrainStrategy              string // Gradual or Immediate
-	EnableFineGrainLogging     bool
-	SocketPath                 string
-	SocketMode                 uint32
-	EnableCoreDump             bool
-	StatsTags                  []string // name:value
-	SkipHotRestartOnNoParent   bool
-	SkipHotRestartParentStats  bool
-	SkipDeprecatedLogs         bool
-	FileFlushMinSize           uint32
-	LogStacktraceSingleEntry   bool
+	BaseID                     uint64        `json:"base_id"`
+	Concurrency                uint32        `json:"concurrency"`
+	ConfigPath                 string        `json:"config_path"`
+	ConfigYAML                 string        `json:"config_yaml"`
+	AllowUnknownStaticFields   bool          `json:"allow_unknown_static_fields"`
+	AdminAddressPath           string        `json:"admin_address_path"`
+	LocalAddressIPVersion      string        `json:"local_address_ip_version"` // v4 or v6
+	LogLevel                   string        `json:"log_level"`
+	ComponentLogLevel          string        `json:"component_log_level"`
+	LogFormat                  string        `json:"log_format"`
+	LogPath                    string        `json:"log_path"`
+	HotRestartVersion          bool          `json:"hot_restart_version"`
+	ServiceCluster             string        `json:"service_cluster"`
+	ServiceNode                string        `json:"service_node"`
+	ServiceZone                string        `json:"service_zone"`
+	FileFlushInterval          time.Duration `json:"file_flush_interval"`
+	DrainTime                  time.Duration `json:"drain_time"`
+	ParentShutdownTime         time.Duration `json:"parent_shutdown_time"`
+	Mode                       string        `json:"mode"` // Serve, Validate or InitOnly
+	DisableHotRestart          bool          `json:"disable_hot_restart"`
+	EnableMutexTracing         bool          `json:"enable_mutex_tracing"`
+	RestartEpoch               uint32        `json:"restart_epoch"`
+	CPUSetThreads              bool          `json:"cpuset_threads"`
+	RejectUnknownDynamicFields bool          `json:"reject_unknown_dynamic_fields"`
+	LogFormatEscaped           bool          `json:"log_format_escaped"`
+	DisabledExtensions         []string      `json:"disabled_extensions"`
+	IgnoreUnknownDynamicFields bool          `json:"ignore_unknown_dynamic_fields"`
+	UseDynamicBaseID           bool          `json:"use_dynamic_base_id"`
+	BaseIDPath                 string        `json:"base_id_path"`
+	DrainStrategy              string        `json:"drain_strategy"` // Gradual or Immediate
+	EnableFineGrainLogging     bool          `json:"enable_fine_grain_logging"`
+	SocketPath                 string        `json:"socket_path"`
+	SocketMode                 uint32        `json:"socket_mode"`
+	EnableCoreDump             bool          `json:"enable_core_dump"`
+	StatsTags                  []string      `json:"stats_tag"` // name:value
+	SkipHotRestartOnNoParent   bool          `json:"skip_hot_restart_on_no_parent"`
+	SkipHotRestartParentStats  bool          `json:"skip_hot_restart_parent_stats"`
+	SkipDeprecatedLogs         bool          `json:"skip_deprecated_logs"`
+	FileFlushMinSize           uint32        `json:"file_flush_min_size"`
+	LogStacktraceSingleEntry   bool          `json:"log_stacktrace_single_entry"`
 }
 
 // Node identifies the server.

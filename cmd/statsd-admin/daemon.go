@@ -55,8 +55,9 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 		FakeSymbols: o.UseFakeSymbolTable,
 		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
 	}
-	for _, t := range o.StatsTags {
-		boot.Tags = append(boot.Tags, tags.Tag{Name: t.Name, Value: t.Value})
+	for _, tag := range o.StatsTags {
+		name, value, _ := strings.Cut(tag, ":")
+		boot.Tags = append(boot.Tags, tags.Tag{Name: name, Value: value})
 	}
 	cfg, err := c.Server(boot)
 	cfg.ProcessStats = true
@@ -96,15 +97,16 @@ func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
 
 // newLoggers returns the loggers that the options and the file ask for.
 func newLoggers(o *Options, c *bootstrap.Config) (*logctl.Registry, error) {
+	level, err := parseLevel(o.LogLevel)
+	if err != nil {
+		return nil, err
+	}
 	log := logctl.Config{
-		Level: o.LogLevel, Levels: make(map[string]logctl.Level), FineGrain: o.EnableFineGrainLogging,
+		Level: level, Levels: o.ComponentLevels, FineGrain: o.EnableFineGrainLogging,
 		Format: o.LogFormat, Path: o.LogPath,
 	}
 	if c.LogFormat != "" {
 		log.Format = c.LogFormat
-	}
-	for _, l := range o.ComponentLevels {
-		log.Levels[l.Name] = l.Level
 	}
 	return logctl.New(log)
 }
@@ -140,25 +142,7 @@ func (i instance) Upgrade() { i.upgrader.upgrade() }
 
 // shownOptions is what /server_info shows of the options.
 func shownOptions(o *Options) server.CommandLine {
-	out := server.CommandLine{
-		BaseID: uint64(o.BaseID), Concurrency: o.Concurrency, ConfigPath: o.ConfigPath, ConfigYAML: bootstrap.Shown(o.ConfigYAML),
-		AllowUnknownStaticFields: o.AllowUnknownStaticFields, AdminAddressPath: o.AdminAddressPath,
-		LocalAddressIPVersion: o.LocalAddressIPVersion, LogLevel: o.LogLevel.String(), ComponentLogLevel: o.ComponentLogLevel,
-		LogFormat: o.LogFormat, LogPath: o.LogPath,
-		ServiceCluster: o.ServiceCluster, ServiceNode: o.ServiceNode, ServiceZone: o.ServiceZone,
-		FileFlushInterval: o.FileFlushInterval, DrainTime: o.DrainTime, ParentShutdownTime: o.ParentShutdownTime,
-		Mode: string(o.Mode), DisableHotRestart: o.DisableHotRestart, EnableMutexTracing: o.EnableMutexTracing,
-		RestartEpoch: o.RestartEpoch, CPUSetThreads: o.CpusetThreads,
-		RejectUnknownDynamicFields: o.RejectUnknownDynamicFields, LogFormatEscaped: o.LogFormatEscaped,
-		DisabledExtensions: o.DisabledExtensions, IgnoreUnknownDynamicFields: o.IgnoreUnknownDynamicFields,
-		UseDynamicBaseID: o.UseDynamicBaseID, BaseIDPath: o.BaseIDPath, DrainStrategy: o.DrainStrategy,
-		EnableFineGrainLogging: o.EnableFineGrainLogging, SocketPath: o.SocketPath, SocketMode: o.SocketMode,
-		EnableCoreDump: o.EnableCoreDump, SkipHotRestartOnNoParent: o.SkipHotRestartOnNoParent,
-		SkipHotRestartParentStats: o.SkipHotRestartParentStats, SkipDeprecatedLogs: o.SkipDeprecatedLogs,
-		FileFlushMinSize: o.FileFlushMinSizeKB, LogStacktraceSingleEntry: o.LogStacktraceSingleEntry,
-	}
-	for _, t := range o.StatsTags {
-		out.StatsTags = append(out.StatsTags, strings.Join([]string{t.Name, t.Value}, ":"))
-	}
-	return out
+	line := o.CommandLine
+	line.ConfigYAML = bootstrap.Shown(o.ConfigYAML)
+	return line
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // TestOptionsShowNoSecrets: a configuration on the command line is shown
@@ -19,7 +20,7 @@ func TestOptionsShowNoSecrets(t *testing.T) {
 		"admin: {auth: {tokens: [{name: a, role: read, sha256: x}]}}":                              "[redacted]",
 		"static_resources: {secrets: [{tls_certificate: {private_key: {inline_string: canary}}}]}": "[redacted]",
 	} {
-		if got := shownOptions(&Options{ConfigYAML: text}).ConfigYAML; got != want {
+		if got := shownOptions(&Options{CommandLine: server.CommandLine{ConfigYAML: text}}).ConfigYAML; got != want {
 			t.Errorf("%s is shown as %q", text, got)
 		}
 	}

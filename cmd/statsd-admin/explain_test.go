@@ -18,6 +18,7 @@ import (
 	"testing/iotest"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // explainLines runs the subcommand on stdin.
@@ -179,7 +180,7 @@ func FuzzExplain(f *testing.F) {
 	for line := range strings.SplitSeq(capture, "\n") {
 		f.Add([]byte(line + "\n\na:1|c"))
 	}
-	cfg, err := loadConfig(&Options{ConfigYAML: "{}", Product: "proxy"})
+	cfg, err := loadConfig(&Options{CommandLine: server.CommandLine{ConfigYAML: "{}"}, Product: "proxy"})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -167,9 +167,11 @@ func parseExporterOptions(args []string, hardware int) (*Options, request, error
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, runServer, err
 	}
-	if o.LogLevel, err = parseLevel(r.logLevel); err != nil {
+	level, err := parseLevel(r.logLevel)
+	if err != nil {
 		return nil, runServer, err
 	}
+	o.LogLevel = level.String()
 	o.LogFormat, o.LogFormatSet = logfmtPattern, true
 	if r.logFormat == "json" {
 		o.LogFormat = jsonPattern

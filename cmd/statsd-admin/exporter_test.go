@@ -255,7 +255,7 @@ func TestExporterLogFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		loggers, err := logctl.New(logctl.Config{Level: o.LogLevel, Format: o.LogFormat, Output: &out})
+		loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Format: o.LogFormat, Output: &out})
 		if err != nil {
 			t.Fatal(err)
 		}

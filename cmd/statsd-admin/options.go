@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
+	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -19,60 +20,14 @@ import (
 // Options are the effective command-line options: parsed, checked, with
 // defaults filled in.
 type Options struct {
-	ConfigPath string
-	ConfigYAML string
-	Mode       Mode
-	Product    string
+	// CommandLine are the options that /server_info shows, ConfigYAML with its secrets.
+	server.CommandLine
 
-	AdminAddressPath      string
-	LocalAddressIPVersion string // v4 or v6
-
-	BaseID           uint32
-	UseDynamicBaseID bool
-	BaseIDPath       string
-	RestartEpoch     uint32
-
-	Concurrency    uint32
-	ConcurrencySet bool
-	CpusetThreads  bool // in effect
-
-	LogLevel                 logctl.Level
-	ComponentLogLevel        string // as given
-	ComponentLevels          []ComponentLevel
-	LogPath                  string
-	LogFormat                string
-	LogFormatSet             bool
-	LogFormatEscaped         bool
-	LogStacktraceSingleEntry bool
-	EnableFineGrainLogging   bool
-
-	ServiceCluster string
-	ServiceNode    string
-	ServiceZone    string
-
-	FileFlushInterval  time.Duration
-	FileFlushMinSizeKB uint32
-
-	DrainTime          time.Duration
-	DrainStrategy      string // Gradual or Immediate
-	ParentShutdownTime time.Duration
-
-	DisableHotRestart         bool
-	SkipHotRestartOnNoParent  bool
-	SkipHotRestartParentStats bool
-	SocketPath                string
-	SocketMode                uint32 // 0 for abstract sockets
-
-	EnableMutexTracing         bool
-	EnableCoreDump             bool
-	AllowUnknownStaticFields   bool
-	RejectUnknownDynamicFields bool
-	IgnoreUnknownDynamicFields bool
-	SkipDeprecatedLogs         bool
-	UseFakeSymbolTable         bool
-
-	DisabledExtensions []string
-	StatsTags          []StatsTag
+	Product            string
+	ConcurrencySet     bool
+	ComponentLevels    map[string]logctl.Level // of ComponentLogLevel
+	LogFormatSet       bool
+	UseFakeSymbolTable bool
 
 	// Exporter is set by flags of statsd_exporter, in place of its own flags.
 	Exporter *Exporter
@@ -83,24 +38,12 @@ type Options struct {
 	Warnings []string
 }
 
-// Mode says what the command does.
-type Mode string
-
-// The modes, as the server information shows them.
+// What the command does, as the server information shows it.
 const (
-	ModeServe    Mode = "Serve"
-	ModeValidate Mode = "Validate"
-	ModeInitOnly Mode = "InitOnly"
+	ModeServe    = "Serve"
+	ModeValidate = "Validate"
+	ModeInitOnly = "InitOnly"
 )
-
-// ComponentLevel is the level of one logger.
-type ComponentLevel struct {
-	Name  string
-	Level logctl.Level
-}
-
-// StatsTag is a tag that every stat gets.
-type StatsTag struct{ Name, Value string }
 
 // defaultLogFormat is what the log looks like without --log-format.
 const defaultLogFormat = "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v"
@@ -220,7 +163,7 @@ func parseOptions(args []string, hardware int) (*Options, request, error) {
 	case exporter != "":
 		return parseExporterOptions(args, hardware)
 	}
-	o := &Options{Concurrency: uint32(max(1, hardware))}
+	o := &Options{CommandLine: server.CommandLine{Concurrency: uint32(max(1, hardware))}}
 	var r rawOptions
 	fs := flagSet(o, &r)
 	if err := parseFlags(fs, args); err != nil {
@@ -339,7 +282,7 @@ func nearestFlag(fs *pflag.FlagSet, name string) string {
 }
 
 func (o *Options) setMode(r rawOptions) error {
-	modes := map[string]Mode{"serve": ModeServe, "validate": ModeValidate, "init_only": ModeInitOnly}
+	modes := map[string]string{"serve": ModeServe, "validate": ModeValidate, "init_only": ModeInitOnly}
 	mode, ok := modes[r.mode]
 	if !ok {
 		return fmt.Errorf("error: unknown mode '%s'", r.mode)
@@ -382,7 +325,7 @@ func (o *Options) setLogging(r rawOptions) error {
 	var errs []error
 	level, err := parseLevel(r.logLevel)
 	errs = append(errs, err)
-	o.LogLevel = level
+	o.LogLevel = level.String()
 	if o.EnableFineGrainLogging && o.ComponentLogLevel != "" {
 		errs = append(errs, errors.New("error: --component-log-level will not work with --enable-fine-grain-logging"))
 		return errors.Join(errs...)
@@ -391,29 +334,31 @@ func (o *Options) setLogging(r rawOptions) error {
 		if piece == "" {
 			continue
 		}
-		component, err := parseComponentLevel(piece)
+		name, level, err := parseComponentLevel(piece)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		o.ComponentLevels = append(o.ComponentLevels, component)
+		if o.ComponentLevels == nil {
+			o.ComponentLevels = make(map[string]logctl.Level)
+		}
+		o.ComponentLevels[name] = level
 	}
 	return errors.Join(errs...)
 }
 
-func parseComponentLevel(piece string) (ComponentLevel, error) {
-	name, levelName, _ := strings.Cut(piece, ":")
+func parseComponentLevel(piece string) (name string, level logctl.Level, err error) {
+	name, word, _ := strings.Cut(piece, ":")
 	if strings.Count(piece, ":") != 1 {
-		return ComponentLevel{}, fmt.Errorf("error: component log level not correctly specified '%s'", piece)
+		return "", level, fmt.Errorf("error: component log level not correctly specified '%s'", piece)
 	}
-	level, err := parseLevel(levelName)
-	if err != nil {
-		return ComponentLevel{}, err
+	if level, err = parseLevel(word); err != nil {
+		return "", level, err
 	}
 	if !slices.Contains(logctl.Names(), name) {
-		return ComponentLevel{}, fmt.Errorf("error: invalid component specified '%s'", name)
+		return "", level, fmt.Errorf("error: invalid component specified '%s'", name)
 	}
-	return ComponentLevel{name, level}, nil
+	return name, level, nil
 }
 
 func (o *Options) setProcess(r rawOptions, fs *pflag.FlagSet) error {
@@ -422,9 +367,9 @@ func (o *Options) setProcess(r rawOptions, fs *pflag.FlagSet) error {
 		errs = append(errs, fmt.Errorf("error: unknown IP address version '%s'", v))
 	}
 	o.Concurrency, o.ConcurrencySet = max(1, uint32(r.concurrency)), fs.Changed("concurrency")
-	o.CpusetThreads = r.cpuset
+	o.CPUSetThreads = r.cpuset
 	if r.cpuset && o.ConcurrencySet {
-		o.CpusetThreads = false
+		o.CPUSetThreads = false
 		o.warn("Both --concurrency and --cpuset-threads options are set; not applying --cpuset-threads.")
 	}
 	switch r.drainStrategy {
@@ -438,7 +383,7 @@ func (o *Options) setProcess(r rawOptions, fs *pflag.FlagSet) error {
 	o.DrainTime = time.Duration(r.drainSeconds) * time.Second
 	o.ParentShutdownTime = time.Duration(r.parentShutdownSeconds) * time.Second
 	o.FileFlushInterval = time.Duration(r.fileFlushMs) * time.Millisecond
-	o.FileFlushMinSizeKB = uint32(r.flushKB)
+	o.FileFlushMinSize = uint32(r.flushKB)
 	if r.allowUnknown {
 		o.AllowUnknownStaticFields = true
 		o.warn("--allow-unknown-fields is deprecated, use --allow-unknown-static-fields instead.")
@@ -459,7 +404,7 @@ func (o *Options) setProcess(r rawOptions, fs *pflag.FlagSet) error {
 
 func (o *Options) setHotRestart(r rawOptions, fs *pflag.FlagSet) error {
 	var errs []error
-	o.BaseID, o.RestartEpoch = uint32(r.baseID), uint32(r.epoch)
+	o.BaseID, o.RestartEpoch = uint64(r.baseID), uint32(r.epoch)
 	if o.UseDynamicBaseID && o.RestartEpoch > 0 {
 		errs = append(errs, fmt.Errorf("error: cannot use --restart-epoch=%d with --use-dynamic-base-id", o.RestartEpoch))
 	}
@@ -488,13 +433,9 @@ const (
 func (o *Options) setStats(r rawOptions) error {
 	var errs []error
 	for _, tag := range r.statsTags {
-		t, err := parseStatsTag(tag)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		o.StatsTags = append(o.StatsTags, t)
+		errs = append(errs, checkStatsTag(tag))
 	}
+	o.StatsTags = r.statsTags
 	if r.maxStats > maxMaxStats {
 		errs = append(errs, fmt.Errorf("error: the 'max-stats' value specified (%d) is more than the max value of %d", r.maxStats, maxMaxStats))
 	}
@@ -508,23 +449,23 @@ func (o *Options) setStats(r rawOptions) error {
 	return errors.Join(errs...)
 }
 
-func parseStatsTag(tag string) (StatsTag, error) {
+func checkStatsTag(tag string) error {
 	name, value, ok := strings.Cut(tag, ":")
 	if !ok {
-		return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s'", tag)
+		return fmt.Errorf("error: misformatted stats-tag '%s'", tag)
 	}
 	for i := range len(name) {
 		if c := name[i]; !letter(c) && !(c >= '0' && c <= '9') {
-			return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, name)
+			return fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, name)
 		}
 	}
 	if name == "" {
-		return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s'", tag)
+		return fmt.Errorf("error: misformatted stats-tag '%s'", tag)
 	}
 	if strings.Contains(value, ".") {
-		return StatsTag{}, fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, value)
+		return fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, value)
 	}
-	return StatsTag{name, value}, nil
+	return nil
 }
 
 func (o *Options) warn(line string) { o.Warnings = append(o.Warnings, line) }

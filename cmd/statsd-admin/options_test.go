@@ -9,18 +9,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
 // defaults is what an empty command line means on a machine with 4 CPUs.
 func defaults() Options {
-	return Options{
-		Mode: ModeServe, Product: "proxy", LocalAddressIPVersion: "v4", Concurrency: 4,
-		LogLevel: logctl.Info, LogFormat: "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v",
-		FileFlushInterval: 10 * time.Second, FileFlushMinSizeKB: 64,
+	return Options{Product: "proxy", CommandLine: server.CommandLine{
+		Mode: ModeServe, LocalAddressIPVersion: "v4", Concurrency: 4,
+		LogLevel: "info", LogFormat: "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v",
+		FileFlushInterval: 10 * time.Second, FileFlushMinSize: 64,
 		DrainTime: 600 * time.Second, DrainStrategy: "Gradual", ParentShutdownTime: 900 * time.Second,
 		SocketPath: "@proxy_domain_socket",
-	}
+	}}
 }
 
 func TestFlags(t *testing.T) {
@@ -45,21 +46,21 @@ func TestFlags(t *testing.T) {
 		{"--base-id-path /tmp/b", func(o *Options) { o.BaseIDPath = "/tmp/b" }},
 		{"--concurrency 3", func(o *Options) { o.Concurrency, o.ConcurrencySet = 3, true }},
 		{"--concurrency 0", func(o *Options) { o.Concurrency, o.ConcurrencySet = 1, true }},
-		{"--cpuset-threads", func(o *Options) { o.CpusetThreads = true }},
+		{"--cpuset-threads", func(o *Options) { o.CPUSetThreads = true }},
 		{"--cpuset-threads --concurrency 2", func(o *Options) {
 			o.Concurrency, o.ConcurrencySet = 2, true
 			o.Warnings = []string{"Both --concurrency and --cpuset-threads options are set; not applying --cpuset-threads."}
 		}},
-		{"-l debug", func(o *Options) { o.LogLevel = logctl.Debug }},
-		{"--log-level trace", func(o *Options) { o.LogLevel = logctl.Trace }},
-		{"--log-level warn", func(o *Options) { o.LogLevel = logctl.Warning }},
-		{"--log-level warning", func(o *Options) { o.LogLevel = logctl.Warning }},
-		{"--log-level error", func(o *Options) { o.LogLevel = logctl.Error }},
-		{"--log-level critical", func(o *Options) { o.LogLevel = logctl.Critical }},
-		{"--log-level off", func(o *Options) { o.LogLevel = logctl.Off }},
+		{"-l debug", func(o *Options) { o.LogLevel = "debug" }},
+		{"--log-level trace", func(o *Options) { o.LogLevel = "trace" }},
+		{"--log-level warn", func(o *Options) { o.LogLevel = "warning" }},
+		{"--log-level warning", func(o *Options) { o.LogLevel = "warning" }},
+		{"--log-level error", func(o *Options) { o.LogLevel = "error" }},
+		{"--log-level critical", func(o *Options) { o.LogLevel = "critical" }},
+		{"--log-level off", func(o *Options) { o.LogLevel = "off" }},
 		{"--component-log-level admin:debug,main:warn,", func(o *Options) {
 			o.ComponentLogLevel = "admin:debug,main:warn,"
-			o.ComponentLevels = []ComponentLevel{{"admin", logctl.Debug}, {"main", logctl.Warning}}
+			o.ComponentLevels = map[string]logctl.Level{"admin": logctl.Debug, "main": logctl.Warning}
 		}},
 		{"--log-path /tmp/l", func(o *Options) { o.LogPath = "/tmp/l" }},
 		{"--log-format %v", func(o *Options) { o.LogFormat, o.LogFormatSet = "%v", true }},
@@ -71,7 +72,7 @@ func TestFlags(t *testing.T) {
 			o.ServiceCluster, o.ServiceNode, o.ServiceZone = "a", "b", "c"
 		}},
 		{"--file-flush-interval-msec 250", func(o *Options) { o.FileFlushInterval = 250 * time.Millisecond }},
-		{"--file-flush-min-size-kb 1", func(o *Options) { o.FileFlushMinSizeKB = 1 }},
+		{"--file-flush-min-size-kb 1", func(o *Options) { o.FileFlushMinSize = 1 }},
 		{"--drain-time-s 5", func(o *Options) { o.DrainTime = 5 * time.Second }},
 		{"--drain-strategy gradual", func(o *Options) { o.DrainStrategy = "Gradual" }},
 		{"--drain-strategy immediate", func(o *Options) { o.DrainStrategy = "Immediate" }},
@@ -95,7 +96,7 @@ func TestFlags(t *testing.T) {
 		{"--socket-mode 660", func(o *Options) {}},
 		{"--enable-core-dump", func(o *Options) { o.EnableCoreDump = true }},
 		{"--stats-tag a:b --stats-tag c:d:e --stats-tag f:", func(o *Options) {
-			o.StatsTags = []StatsTag{{"a", "b"}, {"c", "d:e"}, {"f", ""}}
+			o.StatsTags = []string{"a:b", "c:d:e", "f:"}
 		}},
 		{"--skip-hot-restart-on-no-parent", func(o *Options) { o.SkipHotRestartOnNoParent = true }},
 		{"--skip-hot-restart-parent-stats", func(o *Options) { o.SkipHotRestartParentStats = true }},
@@ -103,7 +104,7 @@ func TestFlags(t *testing.T) {
 		{"--use-fake-symbol-table 1", func(o *Options) { o.UseFakeSymbolTable = true }},
 		{"--use-fake-symbol-table 0", func(o *Options) {}},
 		{"--max-stats 100000000 --max-obj-name-len 60", func(o *Options) {}},
-		{"-l debug -- whatever follows --mode x", func(o *Options) { o.LogLevel = logctl.Debug }},
+		{"-l debug -- whatever follows --mode x", func(o *Options) { o.LogLevel = "debug" }},
 	}
 	tested := make(map[string]bool)
 	for _, tt := range tests {

@@ -23,7 +23,7 @@ func prepare(o *Options) (warning string) {
 // many CPUs. 0 leaves it to the Go runtime, which knows of quotas.
 func processors(o *Options, hardware int) int {
 	switch {
-	case o.CpusetThreads:
+	case o.CPUSetThreads:
 		return hardware // it counts those that the affinity allows
 	case o.ConcurrencySet:
 		return int(min(uint64(o.Concurrency), uint64(hardware)))

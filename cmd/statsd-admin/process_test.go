@@ -4,17 +4,20 @@ import "testing"
 
 func TestProcessors(t *testing.T) {
 	for _, tt := range []struct {
-		o    Options
-		want int
+		concurrency uint32
+		set, cpuset bool
+		want        int
 	}{
-		{Options{Concurrency: 8}, 0}, // the default
-		{Options{Concurrency: 1, ConcurrencySet: true}, 1},
-		{Options{Concurrency: 3, ConcurrencySet: true}, 3},
-		{Options{Concurrency: 1<<32 - 1, ConcurrencySet: true}, 8},
-		{Options{Concurrency: 8, CpusetThreads: true}, 8},
+		{8, false, false, 0}, // the default
+		{1, true, false, 1},
+		{3, true, false, 3},
+		{1<<32 - 1, true, false, 8},
+		{8, false, true, 8},
 	} {
-		if got := processors(&tt.o, 8); got != tt.want {
-			t.Errorf("%+v: %d, want %d", tt.o, got, tt.want)
+		o := Options{ConcurrencySet: tt.set}
+		o.Concurrency, o.CPUSetThreads = tt.concurrency, tt.cpuset
+		if got := processors(&o, 8); got != tt.want {
+			t.Errorf("%+v: %d", tt, got)
 		}
 	}
 }

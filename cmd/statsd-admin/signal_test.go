@@ -64,7 +64,11 @@ type loggingDaemon struct {
 }
 
 func newLoggingDaemon(o *Options, _ *bootstrap.Config) (daemon, error) {
-	logs, err := logctl.New(logctl.Config{Level: o.LogLevel, Format: "%v", Path: o.LogPath})
+	level, err := parseLevel(o.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := logctl.New(logctl.Config{Level: level, Format: "%v", Path: o.LogPath})
 	if err != nil {
 		return nil, err
 	}

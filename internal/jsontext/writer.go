@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -339,6 +340,29 @@ func (w *Writer) Value(v any) {
 		w.value()
 		w.buf = append(w.buf, "null"...)
 	}
+}
+
+// Struct writes an object with the fields of a struct, in their order and named by
+// their json tags.
+func (w *Writer) Struct(s any) {
+	w.BeginObject()
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		w.Key(v.Type().Field(i).Tag.Get("json"))
+		switch f := v.Field(i).Interface().(type) {
+		case []string:
+			w.Strings(f)
+		case uint32:
+			w.Uint32(f)
+		case uint64:
+			w.Uint64(f)
+		case time.Duration:
+			w.Duration(f)
+		default:
+			w.Value(f)
+		}
+	}
+	w.EndObject()
 }
 
 // appendNumber appends f in the shortest form that parses as the same number with
