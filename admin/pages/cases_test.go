@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"io"
 	"math/bits"
 	"net/netip"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -106,11 +108,33 @@ func TestLoggersAreGrouped(t *testing.T) {
 	}
 }
 
+// sections is a configuration dump whose sections are a list and settings.
+type sections []dump.Section
+
+func (s sections) Sections(bool) []dump.Section { return s }
+
+func (sections) Write(w io.Writer, _ dump.Query) error {
+	_, err := io.WriteString(w, "{}")
+	return err
+}
+
+// TestSettingsHaveNoResources expects an empty list to be called one, and settings, which
+// are no list, not.
+func TestSettingsHaveNoResources(t *testing.T) {
+	settings, list := dump.Section{Key: "settings", Fields: []string{"fields"}}, dump.Section{Key: "clusters", Lists: []dump.List{{Field: "static_clusters", Names: func(func(string) bool) {}}}}
+	for want, source := range map[int]sections{0: {settings}, 1: {settings, list}, 2: {list, list}} {
+		srv := world(t, "plain", func(c *admin.Config) { c.Sources.ConfigDump = source })
+		if got := strings.Count(string(request(srv, "config", "plain").Body), "no resources"); got != want {
+			t.Errorf("%d times no resources, want %d", got, want)
+		}
+	}
+}
+
 // TestSearchDump searches keys and values of a dump.
 func TestSearchDump(t *testing.T) {
-	const dump = "{\n \"configs\": [\n  {\n   \"@type\": \"x\",\n   \"clusters\": [\n    {\n     \"version\": \"One\",\n     \"cluster\": {\n      \"name\": \"a\",\n      \"list\": [\n       1,\n       \"one\"\n      ]\n     }\n    },\n" +
+	const text = "{\n \"configs\": [\n  {\n   \"@type\": \"x\",\n   \"clusters\": [\n    {\n     \"version\": \"One\",\n     \"cluster\": {\n      \"name\": \"a\",\n      \"list\": [\n       1,\n       \"one\"\n      ]\n     }\n    },\n" +
 		"    {\n     \"cluster\": {\n      \"name\": \"b\",\n      \"key \\\"one\\\": \": {},\n      \"other\": \"two\"\n     }\n    }\n   ],\n   \"last\": \"one\"\n  }\n ]\n}\n"
-	hits, more := searchDump([]byte(dump), "ONE")
+	hits, more := searchDump([]byte(text), "ONE")
 	var got []string
 	for _, x := range hits {
 		in := "none"

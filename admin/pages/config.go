@@ -103,7 +103,7 @@ func (v *view) section(s *dump.Section, field, name, wanted string) (total int) 
 			}
 			v.Put(h("</ul>\n"))
 		}
-		if !some {
+		if !some && len(s.Lists) > 0 {
 			v.Put(h("<p class='pad quiet'>no resources</p>\n"))
 		}
 	})
