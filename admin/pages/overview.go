@@ -22,9 +22,10 @@ func showOverview(v *view) error {
 	sick := v.worst(5)
 	found := v.findings(input, sick)
 	v.needsAttention(found)
-	v.stats(func(list *store.View) { v.keyFigures(list, input) })
+	top := v.fastest(10)
+	v.stats(func(list *store.View) { v.keyFigures(list, input, v.followOverview(list, top)) })
 	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
-	v.topRates()
+	v.topRates(top)
 	if input != nil {
 		v.topNames(input)
 	}
@@ -151,9 +152,8 @@ func (v *view) needsAttention(found []finding) {
 }
 
 // keyFigures appends the strip of the most important numbers.
-func (v *view) keyFigures(list *store.View, input *report.Report) {
+func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 	v.Put(h("<dl class='panel kpis' aria-label='Key figures'>"))
-	live := v.stream("filter", `^(ingest\.(samples|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`)
 	line := func(attributes h, past spark) {
 		v.Put(h("<dd class='spark'"), attributes)
 		v.sparkData(&past)
@@ -240,23 +240,50 @@ func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
 	return sum
 }
 
-// topRates appends the stats of any origin that grew fastest in the last flush. The
-// history lists the changed ones only, so idle stats cost nothing.
-func (v *view) topRates() {
+// keyStats selects the stats of the server itself that move on the overview.
+const keyStats = `^(ingest\.(samples|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`
+
+// followOverview appends the address of the stream of what moves on the overview.
+func (v *view) followOverview(list *store.View, top []grown) bool {
+	var refs []uint64
+	_ = v.site.srv.Filtered(keyStats, func(f *render.Filter) error { // without them, only the top rates move
+		w := render.NewWalk(list, render.Options{Filter: f})
+		for w.Next() {
+			refs = append(refs, w.Stat().Ref())
+		}
+		return w.Err()
+	})
+	for _, x := range top {
+		refs = append(refs, x.ref)
+	}
+	return v.follow(refs)
+}
+
+// grown is a stat and its growth per second in the last flush.
+type grown struct {
+	ref  uint64
+	rate float64
+}
+
+// fastest returns the stats of any origin that grew fastest in the last flush, at most n.
+// The history lists the changed ones only, so idle stats cost nothing.
+func (v *view) fastest(n int) (top []grown) {
 	if v.src.History == nil {
-		return
+		return nil
 	}
-	const most = 10
-	type grown struct {
-		ref  uint64
-		rate float64
-	}
-	var top []grown
 	for ref, rate := range v.src.History.LastRates {
 		at, _ := slices.BinarySearchFunc(top, rate, func(x grown, rate float64) int { return cmp.Compare(rate, x.rate) })
-		if at < most && rate > 0 {
-			top = slices.Insert(top[:min(len(top), most-1)], at, grown{ref, rate})
+		if at < n && rate > 0 {
+			top = slices.Insert(top[:min(len(top), n-1)], at, grown{ref, rate})
 		}
+	}
+	return top
+}
+
+// topRates appends the stats that grew fastest.
+func (v *view) topRates(top []grown) {
+	if v.src.History == nil {
+		return
 	}
 	v.panel("rates", "Top rates", func() {
 		v.Put(h("<a href='"), url("stats", "sort", "rate"), h("'>Stats by rate</a>"))
@@ -272,7 +299,7 @@ func (v *view) topRates() {
 					name := c.Name()
 					g.row("")
 					g.head(name, func() { v.Put(h("<a href='"), url("stat", "name", name), h("'><span>"), name, h("</span></a>")) })
-					g.shown(exactValue(x.rate), rate(x.rate))
+					g.cell(exactValue(x.rate), v.text(h("<span data-rate='"), name, h("'>"), rate(x.rate), h("</span>")))
 				}
 			}
 		})

@@ -313,4 +313,7 @@ func TestTopRates(t *testing.T) {
 	if got := string(request(srv, "?tsv=top-rates", "").Body); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+	if got := string(request(srv, "", "").Body); !strings.Contains(got, "<span data-rate='c.19'>119.0</span>") {
+		t.Error("the rates do not move")
+	}
 }

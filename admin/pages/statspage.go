@@ -212,6 +212,11 @@ func (v *view) followed(rows, pins []statRow) bool {
 			}
 		}
 	}
+	return v.follow(refs)
+}
+
+// follow appends the address of the stream of some stats, which it sorts.
+func (v *view) follow(refs []uint64) bool {
 	if len(refs) == 0 {
 		return v.noStream()
 	}

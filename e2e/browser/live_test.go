@@ -97,6 +97,23 @@ func TestStreams(t *testing.T) {
 	streams(0)
 }
 
+// TestOverviewMoves opens the overview while a counter is among the top rates. It stays
+// there when it rests, with the rate that it has then.
+func TestOverviewMoves(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	rest := repeat(t, d, "hits:1000000|c\n")
+	const rate = `document.querySelector('#top-rates [data-rate="hits"]')?.textContent`
+	p := open(t)
+	for shown := false; !shown; shown = eval[bool](p, rate+" !== undefined && "+rate+" !== '0'") {
+		p.ready(base(d) + "/ui/")
+	}
+	rest()
+	p.until(rate + " === '0'")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
 // TestClocksDiffer opens a page on a computer whose clock is an hour ahead: a note warns,
 // and rates and ages are those of the server.
 func TestClocksDiffer(t *testing.T) {
@@ -136,43 +153,48 @@ func (p *tab) measure() map[string]float64 {
 	return out
 }
 
-// ticking opens a page with stats that all change, as many as a page can have rows, and
-// counts its ticks in window.ticked. Nothing in the page may move.
-func ticking(t *testing.T, rows string) (*daemon.Daemon, *tab) {
+// repeat sends lines now and every 250 ms, until the returned function is called or the
+// test ends.
+func repeat(t *testing.T, d *daemon.Daemon, text string) (end func()) {
 	t.Helper()
-	d := start(t)
 	c, err := net.Dial("tcp", d.Address("tcp"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	for i := range 600 {
-		fmt.Fprintf(&text, "ticking.%03d:%d|c\n", i, i+1)
-	}
-	write := func() error { _, err := c.Write([]byte(text.String())); return err }
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
-	d.Wait("the stats", func(s daemon.Stats) bool { return s.Number("ticking.599") > 0 })
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		ticker := time.NewTicker(250 * time.Millisecond)
 		defer ticker.Stop()
 		for {
+			if _, err := c.Write([]byte(text)); err != nil {
+				return
+			}
 			select {
 			case <-stop:
 				return
 			case <-ticker.C:
-				if write() != nil {
-					return
-				}
 			}
 		}
 	}()
-	t.Cleanup(func() { close(stop); <-stopped; c.Close() })
+	end = sync.OnceFunc(func() { close(stop); <-stopped; c.Close() })
+	t.Cleanup(end)
+	return end
+}
+
+// ticking opens a page with stats that all change, as many as a page can have rows, and
+// counts its ticks in window.ticked. Nothing in the page may move.
+func ticking(t *testing.T, rows string) (*daemon.Daemon, *tab) {
+	t.Helper()
+	d := start(t)
+	var text strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&text, "ticking.%03d:%d|c\n", i, i+1)
+	}
+	repeat(t, d, text.String())
+	d.Wait("the stats", func(s daemon.Stats) bool { return s.Number("ticking.599") > 0 })
 	p := open(t)
-	_, err = chromedp.Call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
+	_, err := chromedp.Call(p, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})
 	p.must("measuring", err)
 	p.ready(base(d) + "/ui/stats?filter=^ticking&rows=" + rows)
 	p.until("document.documentElement.dataset.order")
