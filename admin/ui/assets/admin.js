@@ -230,9 +230,9 @@ export function page(url) {
 export const rowOf = (e) => e?.closest?.('#results tbody tr:has(.pin)');
 export const nameOf = (row) => row.querySelector('.pin').dataset.k.slice('pin-'.length);
 
-// swap shows a fresh part of the page. Focus and open menus stay.
-function swap(old, fresh) {
-  const part = document.importNode(fresh, true);
+// swap shows a fresh part, which leaves its document: a copy would take as long as the
+// rest. Focus and open menus stay.
+function swap(old, part) {
   const { activeElement } = document;
   const focused = old.contains(activeElement) && activeElement;
   for (const menu of all('details[id][open]', old)) {
@@ -252,7 +252,11 @@ function swap(old, fresh) {
   }
   old.replaceWith(part);
   enliven(part);
-  all('.scroll', part).forEach((e, i) => { e.scrollLeft = scrolled[i] ?? 0; });
+  all('.scroll', part).forEach((e, i) => {
+    if (scrolled[i] > 0) { // setting it takes a layout
+      e.scrollLeft = scrolled[i];
+    }
+  });
   if (focused) {
     (part.querySelector(same) ?? part.querySelector('.scroll') ?? document.getElementById('main')).focus({ preventScroll: true });
   }
@@ -293,7 +297,7 @@ export async function replace(ids, url) {
     all('input[aria-describedby="validity"]').forEach((input) => (wrong ? input.setAttribute('aria-invalid', 'true') : input.removeAttribute('aria-invalid')));
     if (!wrong && (ids.includes('results') || ids.includes('content'))) {
       document.title = fresh.title;
-      document.querySelector('.title').replaceWith(document.importNode(fresh.querySelector('.title'), true));
+      document.querySelector('.title').replaceWith(fresh.querySelector('.title'));
     }
     document.dispatchEvent(new Event('replaced'));
   } catch { /* the old values stay */ }

@@ -108,9 +108,9 @@ class Order {
     const sorted = all('tbody tr', fresh).map((row) => {
       const old = row.querySelector('.pin') && rows.get(`${row.classList.contains('pinned')} ${row.querySelector('.pin').dataset.k}`);
       if (!old || old.classList.contains('gone')) {
-        return document.importNode(row, true);
+        return row;
       }
-      old.firstElementChild.replaceWith(document.importNode(row.firstElementChild, true)); // what it shares with the row above
+      old.firstElementChild.replaceWith(row.firstElementChild); // what it shares with the row above
       return old;
     });
     now.querySelector('tbody').replaceChildren(...sorted);
