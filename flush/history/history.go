@@ -218,7 +218,7 @@ func (h *History) append(level int, f *frame) {
 
 // measure sets the size of f.
 func (f *frame) measure() {
-	f.size = frameBytes + len(f.counters.data) + len(f.gauges.data) + intervalBytes*cap(f.hists)
+	f.size = frameBytes + f.counters.size() + f.gauges.size() + intervalBytes*cap(f.hists)
 	for _, x := range f.hists {
 		f.size += x.stats.Bytes()
 	}

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"math/bits"
+	"sort"
 )
 
 // A section is a list of changes, sorted by reference: blocks of 1024 references,
@@ -19,7 +20,22 @@ import (
 type section struct {
 	data   []byte
 	signed bool
+	marks  []mark // of every marked-th block, without the first
 }
+
+// mark is where a block begins.
+type mark struct {
+	block blockOf
+	prev  uint32 // index of the block before
+	at    uint32 // in the data
+}
+
+const (
+	marked    = 8
+	markBytes = 16
+)
+
+func (s section) size() int { return len(s.data) + markBytes*len(s.marks) }
 
 // blockOf is the part of a reference that the references of a block share, in the
 // order of a section.
@@ -45,10 +61,12 @@ type writer struct {
 	block  blockOf
 	prev   uint32 // index of the block written last
 	last   int    // slot
+	blocks int    // written
+	marks  []mark
 }
 
 func (w *writer) reset(signed bool) {
-	*w = writer{signed: signed, out: w.out[:0], body: w.body[:0]}
+	*w = writer{signed: signed, out: w.out[:0], body: w.body[:0], marks: w.marks[:0]}
 }
 
 // add adds a change. References must come in the order of blocks and slots.
@@ -73,6 +91,10 @@ func (w *writer) close() {
 	if len(w.body) == 0 {
 		return
 	}
+	if w.blocks > 0 && w.blocks%marked == 0 {
+		w.marks = append(w.marks, mark{w.block, w.prev, uint32(len(w.out))})
+	}
+	w.blocks++
 	head := uint64(w.block.index-w.prev) << 1
 	if w.block.reuse != 0 {
 		w.out = binary.AppendUvarint(w.out, head|1)
@@ -88,7 +110,7 @@ func (w *writer) close() {
 // section returns the added changes.
 func (w *writer) section() section {
 	w.close()
-	return section{append(make([]byte, 0, len(w.out)), w.out...), w.signed}
+	return section{append(make([]byte, 0, len(w.out)), w.out...), w.signed, append(make([]mark, 0, len(w.marks)), w.marks...)}
 }
 
 // reader visits the blocks of a section.
@@ -100,6 +122,16 @@ type reader struct {
 }
 
 func (s section) reader() reader { return reader{data: s.data, signed: s.signed} }
+
+// readerAt is a reader that leaves out blocks before b.
+func (s section) readerAt(b blockOf) reader {
+	r := s.reader()
+	n := sort.Search(len(s.marks), func(i int) bool { return b.less(s.marks[i].block) })
+	if n > 0 {
+		r.block.index, r.data = s.marks[n-1].prev, s.data[s.marks[n-1].at:]
+	}
+	return r
+}
 
 // next goes to the next block.
 func (r *reader) next() bool {
@@ -142,7 +174,7 @@ func (r *reader) each(yield func(slot int, diff uint64) bool) {
 // find returns the change of a reference, 0 if there is none.
 func (s section) find(ref uint64) (diff uint64) {
 	b, slot := split(ref)
-	for r := s.reader(); r.next() && !b.less(r.block); {
+	for r := s.readerAt(b); r.next() && !b.less(r.block); {
 		if r.block != b {
 			continue
 		}

@@ -17,8 +17,8 @@ func TestMergedSections(t *testing.T) {
 		var sections []section
 		for range 1 + rnd.IntN(5) {
 			changes := map[uint64]uint64{}
-			for range rnd.IntN(30) {
-				b := blockOf{uint32(rnd.IntN(4)), uint32(rnd.IntN(3))}
+			for range rnd.IntN(90) {
+				b := blockOf{uint32(rnd.IntN(9) * 10), uint32(rnd.IntN(3))}
 				diff := rnd.Uint64N(9) + 1
 				if signed && rnd.IntN(2) == 0 {
 					diff = -diff
@@ -63,6 +63,13 @@ func TestMergedSections(t *testing.T) {
 		for ref, want := range sums {
 			if listed[ref] != want || merged.find(ref) != want {
 				t.Fatalf("%x: listed as %d, found as %d, want %d", ref, int64(listed[ref]), int64(merged.find(ref)), int64(want))
+			}
+			n := 0
+			b, _ := split(ref)
+			for r := merged.readerAt(b); r.next() && r.block.less(b); n++ {
+			}
+			if n > marked {
+				t.Fatalf("%x is behind %d other blocks", ref, n)
 			}
 			if want == 0 {
 				delete(sums, ref)
