@@ -29,7 +29,7 @@ func (s *Server) newPage(title string, script bool) *page {
 	p := new(page)
 	p.Put(h("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"+
 		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>"), title, h("</title>\n"+
-		"<link rel='stylesheet' href='"), s.assetLink("admin.css"), h("'>\n"+
+		"<link rel='stylesheet' href='"), s.assetLink("admin.css"), h("'>\n<link rel='stylesheet' href='"), s.assetLink("home.css"), h("'>\n"+
 		"<link rel='icon' href='"), s.assetLink("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), s.assetLink("theme.js"), h("'></script>\n"))
 	if script {
 		p.Put(h("<script type='module' src='"), s.assetLink("admin.js"), h("'></script>\n"))
