@@ -31,9 +31,17 @@ func showLogging(v *view) error {
 		if v.src.ReopenLogs != nil && v.permits("/reopen_logs") {
 			v.button("../reopen_logs", "Reopen log files", "All log files are closed and opened again, as after a rotation.")
 		}
-		v.Put(h("<form class='row end' method='get' action='logging'><label><span class='vh'>Filter by name</span><input type='search' name='filter' placeholder='Filter by name' value='"),
-			v.query.Value("filter"), h("'></label><button type='submit'>Filter</button></form></div>\n"))
+		v.Put(h("</div>\n"))
 	})
+	v.Put(h("<form class='panel pad row' method='get' action='logging' data-live='results'><label class='grow'><span class='vh'>Filter by name</span><input type='search' name='filter' class='find' placeholder='Filter by name' value='"),
+		v.query.Value("filter"), h("'></label>"))
+	if edit {
+		v.Put(h("<label>Levels set below apply "))
+		v.lifetimes()
+		v.Put(h("</label>"))
+	}
+	v.Put(h("<button type='submit'>Show</button></form>\n<div id='results'>\n"))
+	defer v.Put(h("</div>\n"))
 	list = slices.DeleteFunc(list, func(l logctl.LoggerLevel) bool { return !strings.Contains(strings.ToLower(l.Name), wanted) })
 	if edit {
 		v.several(list)
@@ -42,7 +50,13 @@ func showLogging(v *view) error {
 	v.panel("loggers-head", "Levels", func() {
 		v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", "loggers"), h("'>TSV</a>"))
 		v.request("/logging", "-X POST")
-	}, func() { v.loggers(list, edit) })
+	}, func() {
+		if len(list) == 0 {
+			v.empty("No logger matches.")
+			return
+		}
+		v.loggers(list, edit)
+	})
 	return nil
 }
 
@@ -90,7 +104,7 @@ func (v *view) several(list []logctl.LoggerLevel) {
 	}
 	v.panel("several-head", "Several loggers", nil, func() {
 		v.Put(h("<form class='pad row' id='several' method='get' action='logging'>"))
-		v.keep("filter")
+		v.keep("filter", "ttl")
 		v.Put(h("<label>Set the picked loggers to <select name='to'>"))
 		v.levels(to)
 		v.Put(h("</select></label><button type='submit'>Continue</button></form>\n"))
@@ -159,11 +173,14 @@ func (v *view) level(l *logctl.LoggerLevel, edit bool) {
 		v.left("log levels", l.Name)
 		return
 	}
-	v.Put(h("<form class='row' method='post' action='../logging' data-effect='The level takes effect at once.' data-submit='change'><label><span class='vh'>Level of "), l.Name,
+	ttl, applies := v.lifetime()
+	v.Put(h("<form class='row' method='post' action='../logging' data-effect='The level takes effect at once and applies "), applies, h(".' data-submit='change'><label><span class='vh'>Level of "), l.Name,
 		h("</span><select name='"), l.Name, h("'>"))
 	v.levels(current)
 	v.Put(h("</select></label>"))
-	v.ttl(l.Name)
+	if ttl != "" {
+		v.Put(h("<input type='hidden' name='ttl' value='"), ttl, h("'>"))
+	}
 	v.left("log levels", l.Name)
 	v.Put(h("<button type='submit'>Set</button></form>"))
 }

@@ -9,11 +9,37 @@ import (
 
 // ttl appends the field that makes a change temporary.
 func (v *view) ttl(what string) {
-	v.Put(h("<label><span class='vh'>How long, "), what, h("</span><select name='ttl'><option value=''>until changed</option>"))
-	for _, x := range [...]struct{ value, text string }{{"10m", "for 10 minutes"}, {"1h", "for an hour"}, {"24h", "for a day"}} {
-		v.Put(h("<option value='"), x.value, h("'>"), x.text, h("</option>"))
+	v.Put(h("<label><span class='vh'>How long, "), what, h("</span>"))
+	v.lifetimes()
+	v.Put(h("</label>"))
+}
+
+// lifetimes appends the field that chooses how long changes last.
+func (v *view) lifetimes() {
+	chosen, _ := v.lifetime()
+	v.Put(h("<select name='ttl'>"))
+	for _, x := range lifetimes {
+		v.Put(h("<option value='"), x.value, h("'"))
+		if x.value == chosen {
+			v.Put(h(" selected"))
+		}
+		v.Put(h(">"), x.text, h("</option>"))
 	}
-	v.Put(h("</select></label>"))
+	v.Put(h("</select>"))
+}
+
+// lifetimes says how long a change can last.
+var lifetimes = [...]struct{ value, text string }{{"", "until changed"}, {"10m", "for 10 minutes"}, {"1h", "for an hour"}, {"24h", "for a day"}}
+
+// lifetime returns the chosen one of them.
+func (v *view) lifetime() (value, text string) {
+	got := v.query.Value("ttl")
+	for _, x := range lifetimes {
+		if x.value == got {
+			return x.value, x.text
+		}
+	}
+	return lifetimes[0].value, lifetimes[0].text
 }
 
 // dryRun appends the box that makes a form change nothing.

@@ -24,7 +24,8 @@ func TestTemporarySettings(t *testing.T) {
 		"runtime":         {" left, then "},
 		"runtime?key=k":   {"<select name='ttl'>", "name='dry_run'"},
 		"runtime?" + done: {"Nothing was changed. It would be: <code>/runtime_modify</code>: ", "third"},
-		"logging":         {" left, then "},
+		"logging":         {" left, then ", "at once and applies until changed."},
+		"logging?ttl=1h":  {"<option value='1h' selected>", "at once and applies for an hour.", "<input type='hidden' name='ttl' value='1h'>"},
 		"audit":           {"Temporary settings", "action='../audit/undo'", "<input type='hidden' name='id' value='2'>", " dry run"},
 	} {
 		r := request(srv, target, "plain")

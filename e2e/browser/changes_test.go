@@ -125,6 +125,16 @@ func TestLoggingTasks(t *testing.T) {
 	if eval[bool](p, "document.querySelector('#restore') !== null") {
 		t.Error("after everything was restored the page offers to restore more")
 	}
+
+	// One field above the list makes its changes temporary.
+	p.do(chromedp.Evaluate[chromedp.Void](`{ const s = document.querySelector('form[data-live] select[name="ttl"]'); s.value = '1h'; s.dispatchEvent(new Event('input', {bubbles: true})); }`))
+	p.until(`document.querySelector('form:has(` + single + `) input[name="ttl"]')?.value === '1h'`)
+	p.do(chromedp.Evaluate[chromedp.Void](`{ const s = document.querySelector('` + single + `'); s.value = 'off'; s.dispatchEvent(new Event('change', {bubbles: true})); }`))
+	p.until("document.querySelector('dialog')?.innerText.includes('for an hour')")
+	p.confirm("admin info → off")
+	if got := eval[string](p, "document.querySelector('#loggers tr').closest('table').innerText"); !strings.Contains(got, "left, then info") || !strings.Contains(eval[string](p, "location.search"), "ttl=1h") {
+		t.Errorf("the level is not temporary, or the page forgets for how long: %s", got)
+	}
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)
 }
