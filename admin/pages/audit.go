@@ -29,7 +29,13 @@ func showAudit(v *view) error {
 	if list := v.site.srv.Temporary(); len(list) > 0 {
 		v.panel("temporary-head", "Temporary settings", func() { v.actions("temporary", "/audit") }, func() { v.temporaryTable(list) })
 	}
-	v.panel("log", "Changes, newest first", func() { v.actions("audit-log", "/audit?limit=1000") }, func() { v.auditTable("audit-log", entries) })
+	v.panel("log", "Changes, newest first", func() { v.actions("audit-log", "/audit?limit=1000") }, func() {
+		if len(entries) == 0 && wanted != "" {
+			v.empty("No change matches.")
+			return
+		}
+		v.auditTable("audit-log", entries)
+	})
 	return nil
 }
 
@@ -53,7 +59,7 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 		v.empty("No changes since the start.")
 		return
 	}
-	g := v.grid(id, "Audit log", "cards", order{}, column{head: "Entry", class: "num"}, column{head: "Time"}, column{head: "Who"}, column{head: "Request"}, column{head: "Change"}, column{head: "Result", class: "num"}, column{head: "Undo", unlisted: true})
+	g := v.grid(id, "Audit log", "cards dense", order{}, column{head: "Entry", class: "num"}, column{head: "Time"}, column{head: "Who"}, column{head: "Request"}, column{head: "Change"}, column{head: "Result", class: "num"}, column{head: "Undo", unlisted: true})
 	for i := range entries {
 		e := &entries[i]
 		g.row("")

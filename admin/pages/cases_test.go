@@ -253,6 +253,20 @@ func TestValueIsEditedInItsRow(t *testing.T) {
 	}
 }
 
+// TestNothingMatches expects lists to say that a filter matches nothing, not that they are
+// empty.
+func TestNothingMatches(t *testing.T) {
+	srv := world(t, "plain", nil)
+	srv.Request("POST", "/runtime_modify?key=other", nil)
+	for page, want := range map[string]string{"runtime": "No key matches.", "logging": "No logger matches.", "audit": "No change matches.", "clusters": "No cluster matches."} {
+		body := string(request(srv, page+"?filter=zzz", "").Body)
+		checkPage(t, srv, []byte(body))
+		if !strings.Contains(body, "<p class='empty'>"+want+"</p>") || strings.Contains(body, "<table") {
+			t.Errorf("%s lacks %q:\n%s", page, want, body)
+		}
+	}
+}
+
 // TestTriedValueStaysOpen expects the form to stay after a trial, and no row to be marked.
 func TestTriedValueStaysOpen(t *testing.T) {
 	srv := world(t, "plain", nil)

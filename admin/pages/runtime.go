@@ -131,14 +131,27 @@ func (v *view) runtimeTable(values *layers.Snapshot, edit bool, wanted, key stri
 	if edit {
 		columns = append(columns, column{head: "Change", unlisted: true})
 	}
-	g := v.grid("values", "Runtime values", "cards", order{}, columns...)
+	shows := func(name string) bool {
+		return edit && name == key || strings.Contains(strings.ToLower(name), strings.ToLower(wanted))
+	}
 	total, rows := 0, 0
+	for name := range values.All() {
+		if shows(name) {
+			total++
+		}
+	}
+	if total == 0 {
+		v.empty("No key matches.")
+		return
+	}
+	g := v.grid("values", "Runtime values", "cards", order{}, columns...)
+	at := 0
 	for name, x := range values.All() {
-		asked := edit && name == key
-		if wanted != "" && !strings.Contains(strings.ToLower(name), strings.ToLower(wanted)) && !asked {
+		if !shows(name) {
 			continue
 		}
-		if total++; (total <= offset || rows >= limit) && !asked {
+		asked := edit && name == key
+		if at++; (at <= offset || rows >= limit) && !asked {
 			continue
 		}
 		rows++
