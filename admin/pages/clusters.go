@@ -249,7 +249,7 @@ func (v *view) board(rows []clusterRow) {
 	shown := rows[offset:min(offset+limit, len(rows))]
 	title := "Clusters"
 	if o.by == "health" && o.desc {
-		title = "Clusters, what is unhealthy first"
+		title = "Clusters, unhealthy first"
 	}
 	v.panel("clusters-head", title, func() {
 		v.actions("clusters", url("/clusters", "format", "json", "filter", v.query.Value("filter")))

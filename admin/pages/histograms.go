@@ -225,7 +225,11 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	v.compareForm(p)
 	v.Put(h("</section>\n<div class='cols'>\n"))
 	v.tablePanel("quantiles", "Quantiles", func() { v.quantileTable(&shown, unit) })
-	v.tablePanel("bins", "Buckets", func() { v.binTable(&shown, unit, list) })
+	v.tablePanel("bins", "Buckets", func() {
+		v.Put(h("<details id='bins-table'><summary class='pad'>Table of the buckets</summary>\n"))
+		v.binTable(&shown, unit, list)
+		v.Put(h("</details>\n"))
+	})
 	v.Put(h("</div>\n"))
 }
 

@@ -24,7 +24,7 @@ func (v *view) hosts(c *status.Cluster, total int) {
 		columns = append(columns, column{head: h.head, class: "num"})
 	}
 	columns = append(columns, column{head: "success", class: "num"})
-	g := v.grid("hosts", "Hosts of "+c.Name, "cards", order{}, columns...)
+	g := v.grid("hosts", "Hosts of "+c.Name, "cards dense", order{}, columns...)
 	at, shown := 0, 0
 	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {
 		c.Hosts(func(host *status.Host) bool {

@@ -209,7 +209,7 @@ func (v *view) rejects(list []report.Rejected) {
 		v.Put(h("</p>\n"))
 		return
 	}
-	g := v.grid("rejects", "Rejected lines", "cards", order{}, column{head: "Reason", class: "reason"}, column{head: "Time"}, column{head: "Listener"}, column{head: "Sender"}, column{head: "Line"})
+	g := v.grid("rejects", "Rejected lines", "cards dense", order{}, column{head: "Reason", class: "reason"}, column{head: "Time"}, column{head: "Listener"}, column{head: "Sender"}, column{head: "Line"})
 	for _, r := range list {
 		g.wide("group", v.text(h("<b>"), r.Reason, h("</b> <span class='quiet'>"), plural(r.Count, "line"), h("</span>")))
 		last := slices.Clone(r.Last)
@@ -264,7 +264,7 @@ func (v *view) tops(rep *report.Report) {
 		return
 	}
 	v.panel("newest-head", "Newest series", nil, func() {
-		g := v.grid("newest", "Newest series", "", order{}, column{head: "Name", class: "name"}, column{head: "Kind"}, column{head: "Time"})
+		g := v.grid("newest", "Newest series", "cards dense", order{}, column{head: "Name", class: "name"}, column{head: "Kind"}, column{head: "Time"})
 		last := slices.Clone(rep.Newest[max(0, len(rep.Newest)-10):])
 		slices.Reverse(last)
 		for _, x := range last {

@@ -36,7 +36,7 @@ func showListeners(v *view) error {
 			v.empty("The server has no listeners.")
 			return
 		}
-		g := v.grid("listeners", "Listeners", "cards", order{}, column{head: "Name"}, column{head: "Addresses"}, column{head: "Protocol"}, column{head: "Direction"},
+		g := v.grid("listeners", "Listeners", "cards dense", order{}, column{head: "Name"}, column{head: "Addresses"}, column{head: "Protocol"}, column{head: "Direction"},
 			column{head: "State"}, column{head: "Drain time left", class: "num"}, column{head: "Connections", class: "num"}, column{head: "per second", class: "num"})
 		open := v.connections()
 		for _, l := range list {

@@ -31,7 +31,7 @@ func (v *view) lifetimes() {
 // lifetimes says how long a change can last.
 var lifetimes = [...]struct{ value, text string }{{"", "until changed"}, {"10m", "for 10 minutes"}, {"1h", "for an hour"}, {"24h", "for a day"}}
 
-// lifetime returns the chosen one of them.
+// lifetime returns how long changes of the view last.
 func (v *view) lifetime() (value, text string) {
 	got := v.query.Value("ttl")
 	for _, x := range lifetimes {

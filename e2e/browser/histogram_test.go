@@ -212,6 +212,7 @@ func TestHistogramWalk(t *testing.T) {
 	s.flush()
 	p := open(t)
 	p.ready(s.URL + "/ui/histograms?name=walked")
+	p.press("#bins-table > summary")
 	p.do(chromedp.Focus("svg.plot[data-bins]"))
 	const read = `document.querySelector('#bin').textContent + ' | ' + [...document.querySelectorAll('.bin')].findIndex((e) => e.matches('.sel')) + [...document.querySelectorAll('#bins tbody tr')].findIndex((e) => e.matches('.sel'))`
 	row := func(i int) string {
