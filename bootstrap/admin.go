@@ -54,7 +54,6 @@ func (a Address) endpoint() string {
 // AccessLog is one file that requests are logged to.
 type AccessLog struct {
 	accesslog.Config
-	Source Raw // where it is configured; unset for access_log_path
 }
 
 // AdminLimits bounds the cost of requests. In each field -1 means no limit.
@@ -232,6 +231,7 @@ var accessLogTypes = map[string]string{
 
 func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	var name string
+	errs := len(d.errs)
 	body := []field{
 		{"path", outputFile(&l.Path)},
 		{"format", text(&l.Format)},
@@ -263,7 +263,6 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	kind := d.oneOf(n, path, seen, true, "typed_config", "config")
 	if kind != "" {
 		l.checkFormats(d, seen[kind], join(path, kind))
-		l.Source = Raw{Node: seen[kind], Path: join(path, kind), doc: d.doc}
 	}
 	if typeName == "" || kind == "" {
 		return
@@ -273,6 +272,12 @@ func (l *AccessLog) set(d *decoder, n *yaml.Node, path string) {
 	}
 	if l.Path == "" && !d.misspelled(join(path, kind), "path") {
 		d.errorf(seen[kind], join(join(path, kind), "path"), "required field is not set")
+	}
+	if len(d.errs) > errs {
+		return
+	}
+	if err := accesslog.Check(l.Config); err != nil {
+		d.errorf(seen[kind], join(path, kind), "%s", cutPackage(err.Error()))
 	}
 }
 

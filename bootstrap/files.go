@@ -113,7 +113,7 @@ func (c *Config) readFiles(d *decoder) {
 // cutPackage returns the text of an error without the package in front, which a
 // place in the configuration replaces.
 func cutPackage(text string) string {
-	for _, name := range []string{"bootstrap: ", "certs: ", "admin: tokens: "} {
+	for _, name := range []string{"bootstrap: ", "certs: ", "admin: tokens: ", "accesslog: "} {
 		text = strings.TrimPrefix(text, name)
 	}
 	return text

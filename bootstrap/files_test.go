@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -114,7 +115,18 @@ statsd:
   - {address: "tcp://127.0.0.1:0", tls: {certificate_chain: %[1]s/tokens}}
 tracing: {}
 stats_flush_interval: x
+static_resources:
+  clusters:
+  - name: c
+    type: STATIC
+    load_assignment: {cluster_name: c, endpoints: []}
+    transport_socket:
+      name: envoy.transport_sockets.tls
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        common_tls_context: {tls_certificates: [{certificate_chain: {filename: %[1]s/none}, private_key: {filename: %[1]s/none}}]}
 `, dir)
+	text = bytes.Replace(text, []byte("  tls:"), []byte(`  access_log: [{name: f, typed_config: {"@type": x.FileAccessLog, path: /dev/null, format: "%NO%"}}]`+"\n  tls:"), 1)
 	_, err := Parse("a.yaml", text, Options{CheckFiles: true})
 	var all *Errors
 	if !errors.As(err, &all) {
@@ -123,17 +135,21 @@ stats_flush_interval: x
 	want := []string{
 		`a.yaml:3:23: admin.auth.tokens_file: line 1 is not role:sha256:name, in "DIR/tokens"`,
 		`a.yaml:3:23: admin.auth.tokens_file: line 3: the role is not one of metrics, read, operate, admin, in "DIR/tokens"`,
-		`a.yaml:4:8: admin.tls: "DIR/tokens": no certificate in PEM form`,
-		`a.yaml:8:N: statsd.listeners[0].tls.private_key: "DIR/none": no such file or directory`,
-		`a.yaml:9:41: statsd.listeners[1].tls.private_key: required field is not set`,
-		`a.yaml:11:23: stats_flush_interval: "x" is not a duration`,
+		`a.yaml:4:40: admin.access_log[0].typed_config: format: operator "NO" is not one of `,
+		`a.yaml:5:8: admin.tls: "DIR/tokens": no certificate in PEM form`,
+		`a.yaml:9:N: statsd.listeners[0].tls.private_key: "DIR/none": no such file or directory`,
+		`a.yaml:10:41: statsd.listeners[1].tls.private_key: required field is not set`,
+		`a.yaml:12:23: stats_flush_interval: "x" is not a duration`,
+		`a.yaml:22:N: static_resources.clusters[0].transport_socket.typed_config.common_tls_context.tls_certificates[0].certificate_chain: cluster "c": "DIR/none": no such file or directory`,
 		`DIR/rules:3:11: mappings[1].match: "$" is not a glob: `,
 		`DIR/rules:3:16: mappings[1].nam: unknown field`,
 	}
 	for i, e := range all.List {
 		got := strings.ReplaceAll(e.Error(), dir, "DIR")
-		if strings.HasPrefix(got, "a.yaml:8:") {
-			got = "a.yaml:8:N" + got[strings.Index(got, ": "):]
+		for _, line := range []string{"a.yaml:9:", "a.yaml:22:"} { // behind the name of the directory
+			if strings.HasPrefix(got, line) {
+				got = line + "N" + got[strings.Index(got, ": "):]
+			}
 		}
 		if i >= len(want) || !strings.HasPrefix(got, want[i]) {
 			t.Errorf("%d: %s", i, got)
@@ -143,13 +159,13 @@ stats_flush_interval: x
 		t.Errorf("%d errors, want %d", len(all.List), len(want))
 	}
 	warnings := strings.ReplaceAll(strings.Join(all.Warnings, "\n"), dir, "DIR")
-	const wantWarnings = "a.yaml:10:10: tracing: accepted, but has no effect\n" +
+	const wantWarnings = "a.yaml:11:10: tracing: accepted, but has no effect\n" +
 		"DIR/rules:2:22: mappings[0].name: the reference ${2} stays empty: \"a.*\" does not capture it\n" +
 		"DIR/rules:2:43: mappings[0].labels.cc: the reference ${3} stays empty: \"a.*\" does not capture it"
 	if warnings != wantWarnings {
 		t.Errorf("warnings:\n%s\nwant\n%s", warnings, wantWarnings)
 	}
-	if _, err := Parse("a.yaml", text, Options{}); !errors.As(err, &all) || len(all.List) != 2 {
+	if _, err := Parse("a.yaml", text, Options{}); !errors.As(err, &all) || len(all.List) != 4 {
 		t.Errorf("without CheckFiles: %v", err)
 	}
 }

@@ -99,9 +99,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 			cfg.StatsDRules = &server.RulesSource{File: m.File, Watch: m.Watch, Load: m.Load}
 		}
 	}
-	if cfg.AccessLogs, err = accessLogs(c, o); err != nil {
-		return server.Config{}, err
-	}
+	cfg.AccessLogs = accessLogs(c, o)
 	for _, l := range c.HealthListeners {
 		l.HeaderPrefix, l.Cluster = headerPrefix(c), cfg.ServiceCluster
 		cfg.HealthListeners = append(cfg.HealthListeners, l)
@@ -208,27 +206,18 @@ func adminConfig(c *Admin) admin.Config {
 	return cfg
 }
 
-// accessLogs returns the access logs of a file. The error has the places of
-// formats and filters that are wrong.
-func accessLogs(c *Config, boot Startup) ([]accesslog.Config, error) {
+// accessLogs returns the access logs of a file.
+func accessLogs(c *Config, boot Startup) (out []accesslog.Config) {
 	if c.Admin.Address.IsZero() {
-		return nil, nil
+		return nil
 	}
-	var out []accesslog.Config
-	var wrong Errors
 	for _, l := range c.Admin.AccessLog {
 		cfg := l.Config
 		cfg.HeaderPrefix = headerPrefix(c)
 		cfg.FlushInterval, cfg.FlushBytes = boot.CommandLine.FileFlushInterval, int(boot.CommandLine.FileFlushMinSize)<<10
-		if err := accesslog.Check(cfg); err != nil {
-			wrong.List = append(wrong.List, l.Source.Error(err))
-		}
 		out = append(out, cfg)
 	}
-	if len(wrong.List) > 0 {
-		return nil, &wrong
-	}
-	return out, nil
+	return out
 }
 
 // headerPrefix returns what the names of own headers begin with.

@@ -76,7 +76,7 @@ func TestExitStatus(t *testing.T) {
 		{"validate-control-plane", []string{"--mode", "validate", "--config-yaml", "node: {id: a, cluster: b}\nlayered_runtime: {layers: [{name: x, rtds_layer: {name: x, rtds_config: " +
 			"{api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: c}}]}}}}]}"}, 1, "", noAdmin + noStatsD + "xds: runtime layer \"x\": there is no static cluster \"c\"\n"},
 		{"validate-access-log", []string{"--mode", "validate", "--config-yaml", "admin: {address: {pipe: {path: /nowhere/s}}, access_log: [{name: f, typed_config: {'@type': x.FileAccessLog, path: /dev/null, format: '%NOPE%'}}]}"},
-			1, "", "…admin.access_log[0].typed_config: accesslog: format: operator \"NOPE\""},
+			1, "", "…admin.access_log[0].typed_config: format: operator \"NOPE\""},
 		{"validate-tokens", []string{"--mode", "validate", "--config-yaml", "admin: {address: {pipe: {path: /nowhere/s}}, auth: {tokens_file: /nowhere/tokens}}"}, 1, "", "…admin.auth.tokens_file: \"/nowhere/tokens\": no such file"},
 		{"validate-logs", []string{"--mode", "validate", "-c", logs, "--log-path", inDir("d"), "--skip-deprecated-logs"}, 0, "configuration '" + logs + "' OK\n", ""},
 		{"validate-log-path", []string{"--mode", "validate", "--log-path", inDir("none/log")}, 1, "", "error: log path \"" + inDir("none/log") + "\": its directory: no such file or directory\n"},
