@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -64,11 +65,7 @@ func sameOrigin(origin, hostport string) bool {
 	}
 	host1, port1, ok1 := splitHostPort(rest)
 	host2, port2, ok2 := splitHostPort(strings.ToLower(hostport))
-	if port1 == "" {
-		port1 = standard
-	}
-	if port2 == "" {
-		port2 = standard
-	}
+	port1 = cmp.Or(port1, standard)
+	port2 = cmp.Or(port2, standard)
 	return ok1 && ok2 && host1 == host2 && port1 == port2
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -54,9 +55,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 			continue
 		}
 		count++
-		if e.Group == "" {
-			e.Group = groupOther
-		}
+		e.Group = cmp.Or(e.Group, groupOther)
 		byGroup[e.Group] = append(byGroup[e.Group], e)
 	}
 	order := groups()

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -90,9 +91,7 @@ func New(cfg Config) (*Server, error) {
 	if !validProduct(product) {
 		return nil, fmt.Errorf("admin: product name %q is not made of letters, digits, '-', '_' and '.'", product)
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

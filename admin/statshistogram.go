@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,10 +79,7 @@ func (s *Server) statsHistogram(w *Response, r *Request) error {
 	default:
 		return badRequest(fmt.Sprintf("scope: %.40q is neither cumulative nor interval\n", text))
 	}
-	text := r.query.Value("q")
-	if text == "" {
-		text = defaultQuantiles
-	}
+	text := cmp.Or(r.query.Value("q"), defaultQuantiles)
 	var err error
 	if q.percents, err = numbers("q", text, 0, 100); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -242,9 +243,7 @@ func (f *mappingFile) rule(r *mapping.Rule) setter {
 		f.oldName(d, seen, path)
 		r.Drop = action == "drop"
 		f.checkRule(d, r, seen, path)
-		if observer == "" {
-			observer = f.observer
-		}
+		observer = cmp.Or(observer, f.observer)
 		r.Observe = &summary
 		other := "histogram_options"
 		if observer == "histogram" {

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -20,10 +21,7 @@ func (s *StatsD) setRelay(d *decoder, n *yaml.Node, path string) {
 	names := map[string]bool{}
 	for i, rt := range s.Relay {
 		for j, t := range rt.Targets {
-			name := t.Name
-			if name == "" {
-				name = t.Address
-			}
+			name := cmp.Or(t.Name, t.Address)
 			if name != "" && names[name] {
 				d.errorf(targets[i].Content[j], join(path+"["+strconv.Itoa(i)+"]", "targets["+strconv.Itoa(j)+"]"), "second target named %q; set different names", name)
 			}

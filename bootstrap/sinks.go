@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -318,9 +319,7 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 		fields = append(fields, field{"max_bytes_per_datagram", whole(&c.PacketBytes, 1, 1<<20)})
 	}
 	d.message(s.Config.Node, s.Config.Path, fields)
-	if prefix == "" {
-		prefix = d.product
-	}
+	prefix = cmp.Or(prefix, d.product)
 	switch {
 	case cluster != "":
 		c.Network, c.Address, c.PacketBytes = statsdsink.TCP, cluster, envoyTCPBytes

@@ -8,6 +8,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ func New(cfg Config) (*Scheduler, error) {
 		//lint:ignore ST1005 the text is part of the interface
 		return nil, errors.New("flush: Only one of stats_flush_interval or stats_flush_on_admin should be set!")
 	}
-	if cfg.Interval == 0 {
-		cfg.Interval = DefaultInterval
-	}
+	cfg.Interval = cmp.Or(cfg.Interval, DefaultInterval)
 	if cfg.Interval < MinInterval || cfg.Interval >= MaxInterval {
 		return nil, fmt.Errorf("flush: stats_flush_interval %v not in [%v, %v)", cfg.Interval, MinInterval, MaxInterval)
 	}

@@ -1,6 +1,7 @@
 package histogram
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -115,9 +116,7 @@ func (l *Layout) Empty() *Stats { return l.empty }
 // NewLayout checks and compiles c. The error names the setting and its allowed
 // values.
 func NewLayout(c Config) (*Layout, error) {
-	if c.SignificantDigits == 0 {
-		c.SignificantDigits = 2
-	}
+	c.SignificantDigits = cmp.Or(c.SignificantDigits, 2)
 	if c.SignificantDigits < 1 || c.SignificantDigits > 5 {
 		return nil, fmt.Errorf("histogram: significant digits %d not in [1,5]", c.SignificantDigits)
 	}
@@ -183,9 +182,7 @@ func (c *Config) checkShown() error {
 			return fmt.Errorf("histogram: quantile %v not greater than the one before it", q)
 		}
 	}
-	if c.Steps == 0 {
-		c.Steps = 5
-	}
+	c.Steps = cmp.Or(c.Steps, 5)
 	if c.Steps < 1 || c.Steps > 100 {
 		return fmt.Errorf("histogram: steps %d not in [1,100]", c.Steps)
 	}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,21 +37,11 @@ type FilterLimits struct {
 }
 
 func (l FilterLimits) withDefaults() FilterLimits {
-	if l.Length == 0 {
-		l.Length = 1024
-	}
-	if l.Program == 0 {
-		l.Program = 10_000
-	}
-	if l.Budget == 0 {
-		l.Budget = 2 * time.Second
-	}
-	if l.Match == 0 {
-		l.Match = 50 * time.Millisecond
-	}
-	if l.Stack == 0 {
-		l.Stack = 100_000
-	}
+	l.Length = cmp.Or(l.Length, 1024)
+	l.Program = cmp.Or(l.Program, 10_000)
+	l.Budget = cmp.Or(l.Budget, 2*time.Second)
+	l.Match = cmp.Or(l.Match, 50*time.Millisecond)
+	l.Stack = cmp.Or(l.Stack, 100_000)
 	if l.Now == nil {
 		l.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -32,9 +33,7 @@ type HealthListener struct {
 // makeHealth creates the health listeners.
 func (s *Server) makeHealth() error {
 	for _, h := range s.cfg.HealthListeners {
-		if h.Name == "" {
-			h.Name = "health"
-		}
+		h.Name = cmp.Or(h.Name, "health")
 		name := oneline.Clean(h.Name)
 		check, port := s.store.Own().Scope("http."+name+".health_check"), s.store.Own().Scope("listener."+name)
 		check.Help(map[string]string{"request_total": "Health checks.", "ok": "Health checks that passed.", "failed": "Health checks that failed."})

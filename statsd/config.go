@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -252,9 +253,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.RelayOnly && len(c.Relay) == 0 {
 		return c, errors.New("statsd: relay only, but there is no relay")
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -263,12 +262,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("statsd: ttl %v is negative", d)
 		}
 	}
-	if c.Events == 0 {
-		c.Events = 100
-	}
-	if c.Checks == 0 {
-		c.Checks = 1000
-	}
+	c.Events = cmp.Or(c.Events, 100)
+	c.Checks = cmp.Or(c.Checks, 1000)
 	c.Events, c.Checks = max(c.Events, 0), max(c.Checks, 0)
 	if names := c.Limits.absent(); len(names) > 0 {
 		c.Logger.Warn("statsd: unlimited, so that senders can cause any amount: " + strings.Join(names, ", "))
@@ -308,29 +303,21 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (l *ListenerConfig) setDefaults() error {
-	if l.Readers == 0 {
-		l.Readers = min(4, runtime.GOMAXPROCS(0))
-	}
+	l.Readers = cmp.Or(l.Readers, min(4, runtime.GOMAXPROCS(0)))
 	if l.Readers < 0 || l.Readers > 256 {
 		return fmt.Errorf("statsd: %q: readers %d not in [1,256]", l.Address, l.Readers)
 	}
-	if l.RcvBuf == 0 {
-		l.RcvBuf = defaultRcvBuf
-	}
+	l.RcvBuf = cmp.Or(l.RcvBuf, defaultRcvBuf)
 	if l.RcvBuf < 0 || l.RcvBuf > 1<<30 {
 		return fmt.Errorf("statsd: %q: rcvbuf %d not in [1,%d]", l.Address, l.RcvBuf, 1<<30)
 	}
-	if l.PacketBytes == 0 {
-		l.PacketBytes = defaultPacketBytes
-	}
+	l.PacketBytes = cmp.Or(l.PacketBytes, defaultPacketBytes)
 	if l.PacketBytes < 64 || l.PacketBytes > maxPacketBytes {
 		return fmt.Errorf("statsd: %q: max_packet_bytes %d not in [64,%d]", l.Address, l.PacketBytes, maxPacketBytes)
 	}
 	orDefault(&l.Connections, 1024)
 	orDefault(&l.PerAddress, 64)
-	if l.Mode == 0 {
-		l.Mode = 0o666
-	}
+	l.Mode = cmp.Or(l.Mode, 0o666)
 	if l.Mode&^0o777 != 0 {
 		return fmt.Errorf("statsd: %q: mode %#o not in [0001,0777]", l.Address, uint32(l.Mode))
 	}

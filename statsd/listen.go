@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -82,9 +83,7 @@ func bind(cfg ListenerConfig, logs *[]message) (l *listener, err error) {
 		return l, err
 	}
 	l.name = cfg.Name
-	if l.name == "" {
-		l.name = l.local
-	}
+	l.name = cmp.Or(l.name, l.local)
 	if n := unixQueue(); addr.network == "unixgram" && n > 0 && n < goodUnixQueue {
 		*logs = append(*logs, message{slog.LevelInfo, "statsd: few datagrams may wait in a unix socket before senders block", []any{
 			"listener", l.name, "datagrams", n, "hint", fmt.Sprint("before the start: sysctl -w net.unix.max_dgram_qlen=", goodUnixQueue)}})

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -91,7 +92,7 @@ func heaviest(hosts []*host.Host) uint64 {
 func (c *Cluster) takeWeights(a *Assignment) bool {
 	old := &c.assignment
 	changed := old.WeightedHealth != a.WeightedHealth ||
-		orDefault(old.Overprovisioning) != orDefault(a.Overprovisioning)
+		cmp.Or(old.Overprovisioning, defaultOverprovisioning) != cmp.Or(a.Overprovisioning, defaultOverprovisioning)
 	old.Overprovisioning, old.WeightedHealth = a.Overprovisioning, a.WeightedHealth
 	c.dropOverload.Store(math.Float64bits(a.DropOverload)) // for [Cluster.DropRequest]
 	for p := range a.Priorities {
@@ -144,12 +145,8 @@ func (c *Cluster) dropWeightsLocked(a *Assignment) {
 	}
 }
 
-func orDefault(overprovisioning uint32) uint32 {
-	if overprovisioning == 0 {
-		return 140
-	}
-	return overprovisioning
-}
+// defaultOverprovisioning is the factor of an assignment without one, in percent.
+const defaultOverprovisioning = 140
 
 // hostsChanged notifies the dialer, checker, detector and hooks of added and removed
 // hosts.

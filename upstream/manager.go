@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,9 +179,7 @@ func New(c Config) *Manager {
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Transport == nil {
 		c.Transport = transport.New(transport.Config{Logger: c.Logger})
 	}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,10 +32,7 @@ func (v *view) certificates() (list []certificate) {
 		return nil
 	}
 	add := func(c certinfo.Certificate, role string) {
-		path := c.Path
-		if path == "" {
-			path = certinfo.Inline
-		}
+		path := cmp.Or(c.Path, certinfo.Inline)
 		list = append(list, certificate{c, path, role, c.Until})
 	}
 	for _, context := range v.src.Certificates() {
@@ -134,10 +132,7 @@ func showCerts(v *view) error {
 			})
 			g.cell(isoTime(c.From), func() { v.when(c.From) })
 			g.cell(c.role, nil)
-			serial := c.SerialNumber
-			if serial == "" {
-				serial = "0"
-			}
+			serial := cmp.Or(c.SerialNumber, "0")
 			g.cell(serial, v.text(h("<code class='wrap'>"), serial, h("</code>")))
 			switch {
 			case c.OCSP == nil:

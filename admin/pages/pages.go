@@ -12,6 +12,7 @@
 package pages
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -102,9 +103,7 @@ func (s *site) serve(page *row, w *admin.Response, r *admin.Request) error {
 	start := time.Now()
 	v := &view{site: s, page: page, r: r, query: r.Query(), src: s.srv.Sources(), now: s.srv.Now(), title: page.nav, status: 200}
 	v.tsv.id = v.query.Value("tsv")
-	if v.title == "" {
-		v.title = page.help
-	}
+	v.title = cmp.Or(v.title, page.help)
 	if !s.srv.Permits(r, page.needs) && s.has(page.needs) {
 		v.status = 403
 		v.note("bad", "", func() { v.Put("Your role does not permit ", page.needs, ".") })

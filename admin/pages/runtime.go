@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -110,11 +111,9 @@ func (v *view) holders(values *layers.Snapshot, key string) (own bool, above str
 	return own, above
 }
 
+// shown returns a value as changes show it.
 func shown(value string) string {
-	if value == "" {
-		return "(none)"
-	}
-	return value
+	return cmp.Or(value, "(none)")
 }
 
 // runtimeTable appends the values. The row of key has the form that sets it.

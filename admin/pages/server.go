@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -128,9 +129,7 @@ func (v *view) options() {
 		for _, name := range sortedKeys(info.Options) {
 			value := fmt.Sprint(info.Options[name])
 			if value == "" || value == "false" || value == "0" || value == "[]" || value == "0s" {
-				if value == "" {
-					value = none
-				}
+				value = cmp.Or(value, none)
 				pair(name, v.text(h("<span class='quiet'>"), value, h("</span>")))
 				continue
 			}

@@ -256,13 +256,7 @@ func (v *view) back(path string) (e admin.AuditEntry, ok bool) {
 
 // change appends what changed from what to what.
 func (v *view) change(c admin.Change) {
-	text := func(s string) string {
-		if s == "" {
-			return "(none)"
-		}
-		return s
-	}
-	v.Put(h("<span class='change'><code>"), c.What, h("</code> "), text(c.Before), " → ", text(c.After), h("</span>"))
+	v.Put(h("<span class='change'><code>"), c.What, h("</code> "), shown(c.Before), " → ", shown(c.After), h("</span>"))
 }
 
 // bottom appends everything below the content of the page.

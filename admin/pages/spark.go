@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -48,9 +49,7 @@ func (v *view) spark(c *store.Cursor) (s spark) {
 	list = list[max(0, len(list)-sparkPoints):]
 	for i := len(list) - 1; i >= 0; i-- {
 		length := list[i].End.Sub(list[i].Start)
-		if s.step == 0 {
-			s.step = length
-		}
+		s.step = cmp.Or(s.step, length)
 		if length > 2*s.step { // the coarse steps begin
 			list = list[i+1:]
 			break

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,10 +207,7 @@ func writeZsh(w io.Writer, scopes []scope) {
 	fmt.Fprint(w, "\t)\n\tlocal command=\n\tif ((CURRENT > 2)) && [[ -n ${(M)commands:#$words[2]:*} ]]; then\n"+
 		"\t\tcommand=$words[2]\n\t\tshift words\n\t\t((CURRENT--))\n\tfi\n\tcase $command in\n")
 	for _, s := range scopes {
-		pattern := s.command
-		if pattern == "" {
-			pattern = "''"
-		}
+		pattern := cmp.Or(s.command, "''")
 		fmt.Fprintf(w, "\t%s)\n\t\t_arguments -S", pattern)
 		for _, f := range s.flags {
 			fmt.Fprintf(w, " \\\n\t\t\t%s", zshFlag(f))

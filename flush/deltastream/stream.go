@@ -1,6 +1,7 @@
 package deltastream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ func New(cfg Config) *Stream {
 	if cfg.ClientBytes <= 0 {
 		cfg.ClientBytes = DefaultClientBytes
 	}
-	if cfg.Clients == 0 {
-		cfg.Clients = DefaultClients
-	}
+	cfg.Clients = cmp.Or(cfg.Clients, DefaultClients)
 	if cfg.Epoch == 0 {
 		cfg.Epoch = uint64(time.Now().UnixMilli())
 	}

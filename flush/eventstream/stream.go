@@ -73,9 +73,7 @@ func New(cfg Config) *Stream {
 	if cfg.Buckets <= 0 {
 		cfg.Buckets = DefaultBuckets
 	}
-	if cfg.Clients == 0 {
-		cfg.Clients = DefaultClients
-	}
+	cfg.Clients = cmp.Or(cfg.Clients, DefaultClients)
 	if cfg.QueueBytes <= 0 {
 		cfg.QueueBytes = DefaultQueueBytes
 	}

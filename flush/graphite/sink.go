@@ -6,6 +6,7 @@
 package graphite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,9 +93,7 @@ func New(cfg Config) (*Sink, error) {
 	if _, _, err := net.SplitHostPort(cfg.Address); err != nil {
 		return nil, fmt.Errorf("graphite: address %q is not host:port", cfg.Address)
 	}
-	if cfg.Layout == "" {
-		cfg.Layout = Plain
-	}
+	cfg.Layout = cmp.Or(cfg.Layout, Plain)
 	if _, ok := layouts[cfg.Layout]; !ok {
 		return nil, fmt.Errorf("graphite: layout %q is not one of plain, modern, legacy", cfg.Layout)
 	}

@@ -8,6 +8,7 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
@@ -126,9 +127,7 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Batch <= 0 {
 		cfg.Batch = DefaultBatch
 	}
-	if cfg.Refresh == 0 {
-		cfg.Refresh = DefaultRefresh
-	}
+	cfg.Refresh = cmp.Or(cfg.Refresh, DefaultRefresh)
 	if cfg.Transport == nil {
 		t, err := newHTTP(cfg.HTTP, cfg.Gzip)
 		if err != nil {

@@ -11,6 +11,7 @@
 package remotewrite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,15 +110,9 @@ func New(cfg Config) (*Sink, error) {
 	if err := cfg.Check("remotewrite", "remote_write"); err != nil {
 		return nil, err
 	}
-	if cfg.Shards == 0 {
-		cfg.Shards = DefaultShards
-	}
-	if cfg.Batch == 0 {
-		cfg.Batch = DefaultBatch
-	}
-	if cfg.Refresh == 0 {
-		cfg.Refresh = DefaultRefresh
-	}
+	cfg.Shards = cmp.Or(cfg.Shards, DefaultShards)
+	cfg.Batch = cmp.Or(cfg.Batch, DefaultBatch)
+	cfg.Refresh = cmp.Or(cfg.Refresh, DefaultRefresh)
 	switch {
 	case cfg.Shards < 1 || cfg.Shards > MaxShards:
 		return nil, fmt.Errorf("remotewrite: %d shards, want 1 to %d", cfg.Shards, MaxShards)

@@ -4,6 +4,7 @@
 package sinkgrpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -77,19 +78,14 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = "statsd-admin"
-	}
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "statsd-admin")
 	host := u.Host
 	if u.Port() == "" {
 		host = net.JoinHostPort(u.Hostname(), cfg.Port)
 	}
 	secure := insecure.NewCredentials()
 	if u.Scheme == "https" {
-		c := cfg.TLS
-		if c == nil {
-			c = &tls.Config{MinVersion: tls.VersionTLS12}
-		}
+		c := cmp.Or(cfg.TLS, &tls.Config{MinVersion: tls.VersionTLS12})
 		secure = credentials.NewTLS(c)
 	}
 	call := []grpc.CallOption{grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxAnswer)}

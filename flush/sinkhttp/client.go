@@ -4,6 +4,7 @@ package sinkhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -80,9 +81,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 10 * time.Second
 	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = "statsd-admin"
-	}
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "statsd-admin")
 	c := &Client{cfg: cfg, url: u}
 	c.client = http.Client{
 		Transport: &http.Transport{

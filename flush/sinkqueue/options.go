@@ -1,6 +1,7 @@
 package sinkqueue
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"slices"
@@ -42,9 +43,7 @@ type Options struct {
 // Check sets the default name, kind. If a setting is wrong it returns an error that
 // begins with the name of a package.
 func (o *Options) Check(pkg, kind string) error {
-	if o.Name == "" {
-		o.Name = kind
-	}
+	o.Name = cmp.Or(o.Name, kind)
 	if o.Store == nil {
 		return errors.New(pkg + ": no store")
 	}

@@ -4,6 +4,7 @@ package sinktest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -41,9 +42,7 @@ type Receiver struct {
 func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 	start := func(t *testing.T, st *store.Store) (Receiver, *flush.Scheduler, func()) {
 		r := newReceiver(t)
-		if r.Counter == "" {
-			r.Counter = "sinktest.requests"
-		}
+		r.Counter = cmp.Or(r.Counter, "sinktest.requests")
 		s, err := flush.New(flush.Config{
 			Store: st, OnAdmin: true, Sinks: []flush.Sink{r.Sink}, Queue: 1024, Linger: 10 * time.Second,
 			OnError: func(sink string, err error) { t.Errorf("sink %q: %v", sink, err) },

@@ -29,6 +29,7 @@
 package hdr
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -60,10 +61,7 @@ func From(s *histogram.Stats) *hdrhistogram.Histogram {
 
 // Record counts the values of from in into. It reads from without changing it.
 func Record(into *histogram.Histogram, from *hdrhistogram.Histogram) {
-	ratio := from.Export().IntegerToDoubleConversionRatio
-	if ratio == 0 {
-		ratio = 1
-	}
+	ratio := cmp.Or(from.Export().IntegerToDoubleConversionRatio, 1)
 	factor := ratio * into.Layout().Divisor()
 	same := math.Abs(factor-1) < 1e-9
 	for _, bar := range from.Distribution() {

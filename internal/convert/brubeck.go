@@ -1,6 +1,9 @@
 package convert
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // brubeckHints are settings of brubeck without an equal of which there is more to say.
 var brubeckHints = map[string]string{
@@ -35,9 +38,7 @@ func (c *conversion) brubeck(o *object) {
 		}
 		all = append(all, carbon{v, b, every})
 	}
-	if flush == 0 {
-		flush = 10 * time.Second
-	}
+	flush = cmp.Or(flush, 10*time.Second)
 	flush = c.flushInterval(backends, flush)
 	statsd := c.out.child("statsd")
 	if v := o.take("expire"); v != nil {

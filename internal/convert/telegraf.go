@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,9 +100,7 @@ func (t *telegraf) gather(agent *object, servers []*value) time.Duration {
 	if agent != nil && agent.items["interval"] != nil {
 		d = agent.items["interval"].duration(0, time.Second)
 	}
-	if d == 0 {
-		d = 10 * time.Second
-	}
+	d = cmp.Or(d, 10*time.Second)
 	return d
 }
 

@@ -6,6 +6,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -62,9 +63,7 @@ func (c caught) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // that a guard logs through it, even where log drops errors. A nil log writes
 // nothing.
 func Observe(log *slog.Logger, report func(where string, value any)) *slog.Logger {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return slog.New(observer{log.Handler(), report})
 }
 

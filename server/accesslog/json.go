@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -162,10 +163,7 @@ func (n *node) appendFormat(dst []byte, e *Entry, limit int) []byte {
 		case p.value.text == nil:
 			dst = p.value.safe(dst, e)
 		default:
-			text := p.value.text(e)
-			if text == "" {
-				text = "-"
-			}
+			text := cmp.Or(p.value.text(e), "-")
 			dst = appendJSON(dst, text[:min(len(text), max(limit, 1))])
 		}
 	}

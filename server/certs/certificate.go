@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
@@ -12,9 +13,7 @@ const maxPEMBytes = 16 << 20
 // Parse describes the certificates in a PEM text, in order, and skips other blocks.
 // An empty path stands for [certinfo.Inline]. Errors never quote the text.
 func Parse(path string, text []byte) ([]certinfo.Certificate, error) {
-	if path == "" {
-		path = certinfo.Inline
-	}
+	path = cmp.Or(path, certinfo.Inline)
 	if len(text) > maxPEMBytes {
 		return nil, fmt.Errorf("certs: %q: %d bytes are more than %d", path, len(text), maxPEMBytes)
 	}

@@ -1,6 +1,7 @@
 package configdump
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"net/netip"
@@ -86,10 +87,7 @@ func none(all iter.Seq[Assignment]) bool {
 }
 
 func (a *Assignment) message() *endpointv3.ClusterLoadAssignment {
-	factor := a.Overprovisioning
-	if factor == 0 {
-		factor = 140
-	}
+	factor := cmp.Or(a.Overprovisioning, 140)
 	m := &endpointv3.ClusterLoadAssignment{ClusterName: a.Name, Policy: &endpointv3.ClusterLoadAssignment_Policy{
 		OverprovisioningFactor: wrapperspb.UInt32(factor),
 	}}

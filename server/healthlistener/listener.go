@@ -81,9 +81,7 @@ func New(cfg Config) (*Listener, error) {
 	}
 	cfg.Mode = cmp.Or(cfg.Mode, 0o600)
 	cfg.HeaderPrefix = cmp.Or(cfg.HeaderPrefix, "x-proxy")
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	l := &Listener{cfg: cfg, stopped: make(chan struct{}), open: make(map[*conn]struct{})}
 	l.quiet.L = &l.mu
 	return l, nil

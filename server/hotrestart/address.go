@@ -1,6 +1,7 @@
 package hotrestart
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,15 +32,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Mode == 0 {
-		c.Mode = 0o600
-	}
+	c.Mode = cmp.Or(c.Mode, 0o600)
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

@@ -87,9 +87,7 @@ type Loader struct {
 // New checks the layers and loads them. An unreadable disk layer is not an error: it
 // is skipped, logged and counted.
 func New(cfg Config) (*Loader, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.MaxOverrides = cmp.Or(cfg.MaxOverrides, 10_000)
 	cfg.MaxOverrideBytes = cmp.Or(cfg.MaxOverrideBytes, 1<<20)
 	l := &Loader{cfg: cfg, admin: -1, fixed: make([]map[string]cell, len(cfg.Layers))}

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -25,10 +26,7 @@ type FractionalPercent struct {
 // Enabled decides one case: it is true for Numerator out of Denominator random
 // numbers, and always if the numerator exceeds the denominator.
 func (f FractionalPercent) Enabled(random uint64) bool {
-	d := f.Denominator
-	if d == 0 {
-		d = Hundred
-	}
+	d := cmp.Or(f.Denominator, Hundred)
 	return random%uint64(d) < uint64(f.Numerator)
 }
 

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -103,9 +104,7 @@ func New(cfg Config) *Server {
 	if s.random == nil {
 		s.random = rand.Uint64
 	}
-	if s.drainTime == 0 {
-		s.drainTime = defaultDrainTime
-	}
+	s.drainTime = cmp.Or(s.drainTime, defaultDrainTime)
 	s.drainTime = max(0, s.drainTime)
 	s.phase.Store(uint32(PreInitializing))
 	s.gauges.state.Set(uint64(PreInitializing))

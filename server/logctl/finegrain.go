@@ -1,6 +1,7 @@
 package logctl
 
 import (
+	"cmp"
 	"path"
 	"runtime"
 	"strings"
@@ -71,10 +72,7 @@ func (r *Registry) fileLogger(pc uintptr) *logger {
 		return l.(*logger)
 	}
 	frame, _ := runtime.CallersFrames([]uintptr{pc}).Next()
-	file := frame.File
-	if file == "" {
-		file = "unknown"
-	}
+	file := cmp.Or(frame.File, "unknown")
 	r.mu.Lock()
 	l := r.addLocked(file)
 	r.mu.Unlock()

@@ -1,6 +1,7 @@
 package logctl
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"log/slog"
@@ -88,9 +89,7 @@ type LoggerLevel struct {
 
 // New returns a registry.
 func New(cfg Config) (*Registry, error) {
-	if cfg.Format == "" {
-		cfg.Format = DefaultFormat
-	}
+	cfg.Format = cmp.Or(cfg.Format, DefaultFormat)
 	if cfg.Output == nil {
 		cfg.Output = os.Stderr
 	}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,18 +112,14 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Parser == nil:
 		return c, errors.New("relay: no parser")
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Delay <= 0 {
 		c.Delay = DefaultDelay
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if c.LoopCheck == 0 {
-		c.LoopCheck = DefaultLoopCheck
-	}
+	c.LoopCheck = cmp.Or(c.LoopCheck, DefaultLoopCheck)
 	names := map[string]bool{}
 	routes := c.Routes
 	c.Routes = nil
@@ -168,12 +165,8 @@ func (t *Target) setDefaults() error {
 	if err != nil {
 		return err
 	}
-	if t.Name == "" {
-		t.Name = t.Address
-	}
-	if t.PacketBytes == 0 {
-		t.PacketBytes = size
-	}
+	t.Name = cmp.Or(t.Name, t.Address)
+	t.PacketBytes = cmp.Or(t.PacketBytes, size)
 	if t.PacketBytes < minPacketBytes || t.PacketBytes > maxPacketBytes {
 		return fmt.Errorf("packets of %d bytes, not in [%d,%d]", t.PacketBytes, minPacketBytes, maxPacketBytes)
 	}

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,8 @@ type Client struct {
 
 // NewClient returns a client.
 func NewClient(c ClientConfig) *Client {
-	if c.ResolvConf == "" {
-		c.ResolvConf = "/etc/resolv.conf"
-	}
-	if c.Hosts == "" {
-		c.Hosts = "/etc/hosts"
-	}
+	c.ResolvConf = cmp.Or(c.ResolvConf, "/etc/resolv.conf")
+	c.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	if c.Lookups <= 0 {
 		c.Lookups = 128
 	}

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,9 +178,7 @@ func (n *name) spec(a netip.Addr) host.Spec {
 	e := n.endpoint
 	s := upstream.EndpointSpec(n.locality, e)
 	s.Address, s.HealthCheckAddress = n.at(a)
-	if s.Hostname == "" {
-		s.Hostname = e.Address.Host
-	}
+	s.Hostname = cmp.Or(s.Hostname, e.Address.Host)
 	return s
 }
 

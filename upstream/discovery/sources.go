@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -64,9 +65,7 @@ func New(c Config) *Sources {
 	if c.Rand == nil {
 		c.Rand = rand.Uint64
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return &Sources{c: c}
 }
 

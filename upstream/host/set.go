@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -98,9 +99,7 @@ func Weight(hosts []*Host) uint64 {
 }
 
 func build(priority uint32, hosts []*Host, classes []class, o SetOptions) *Set {
-	if o.Overprovisioning == 0 {
-		o.Overprovisioning = 140
-	}
+	o.Overprovisioning = cmp.Or(o.Overprovisioning, 140)
 	s := &Set{
 		Priority: priority, Overprovisioning: o.Overprovisioning, WeightedHealth: o.WeightedHealth,
 		LocalityWeighted: o.LocalityWeights != nil, options: o, classes: classes,

@@ -1,6 +1,7 @@
 package lb
 
 import (
+	"cmp"
 	"math/rand/v2"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -146,18 +147,10 @@ func (c *Config) complete() {
 	if c.Zone.MinClusterSize == nil {
 		c.Zone.MinClusterSize = func() uint64 { return 6 }
 	}
-	if c.ChoiceCount == 0 {
-		c.ChoiceCount = 2
-	}
-	if c.Ring.MinimumSize == 0 {
-		c.Ring.MinimumSize = 1024
-	}
-	if c.Ring.MaximumSize == 0 {
-		c.Ring.MaximumSize = 8 << 20
-	}
-	if c.MaglevTableSize == 0 {
-		c.MaglevTableSize = 65537
-	}
+	c.ChoiceCount = cmp.Or(c.ChoiceCount, 2)
+	c.Ring.MinimumSize = cmp.Or(c.Ring.MinimumSize, 1024)
+	c.Ring.MaximumSize = cmp.Or(c.Ring.MaximumSize, 8<<20)
+	c.MaglevTableSize = cmp.Or(c.MaglevTableSize, 65537)
 }
 
 // New returns a balancer without hosts.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -62,9 +63,7 @@ func New(c Config) *Factory {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return &Factory{c: c, secrets: secretsByID(c.StaticSecrets), contexts: make(map[*tlsContext]struct{}), watched: make(map[string]int)}
 }
 

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -26,12 +27,8 @@ type budget struct {
 
 func newBudget(o *Config) *budget {
 	b := &budget{maxCount: o.MaxResources, maxBytes: o.MaxResourceBytes}
-	if b.maxCount == 0 {
-		b.maxCount = DefaultMaxResources
-	}
-	if b.maxBytes == 0 {
-		b.maxBytes = DefaultMaxResourceBytes
-	}
+	b.maxCount = cmp.Or(b.maxCount, DefaultMaxResources)
+	b.maxBytes = cmp.Or(b.maxBytes, DefaultMaxResourceBytes)
 	sc := o.Store.Own().Scope("xds")
 	sc.Help(map[string]string{
 		"resource_overflow": "Resources refused because of the limits.", "resources": "Resources held.", "resource_bytes": "Bytes of the resources held.",

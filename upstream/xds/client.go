@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +105,7 @@ func New(o Config) (*Client, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	c := &Client{o: o, log: o.Logger, attached: make(chan struct{}), layersReady: make(chan struct{})}
 	c.files.log, c.open, c.secrets.c, c.kept = o.Logger, c.openGRPC, c, newBudget(&o)
 	meta, err := structpb.NewStruct(o.Node.Metadata)

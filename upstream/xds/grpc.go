@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -81,10 +82,7 @@ func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool
 	switch {
 	case target.ClusterName != "":
 		uri = "passthrough:///cluster" // the dialer knows the cluster
-		authority := target.Authority
-		if authority == "" {
-			authority = target.ClusterName
-		}
+		authority := cmp.Or(target.Authority, target.ClusterName)
 		cl, err := c.control(target.ClusterName)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -23,9 +24,7 @@ type backoff struct {
 }
 
 func (b *backoff) next() time.Duration {
-	if b.most == 0 {
-		b.most = b.first
-	}
+	b.most = cmp.Or(b.most, b.first)
 	d := time.Duration(b.rand()%uint64(b.most)) + 1
 	b.most = min(2*b.most, b.last)
 	return d

@@ -3,6 +3,7 @@
 package decode
 
 import (
+	"cmp"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -54,9 +55,7 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *config.Cluster {
 	}
 	if out.Type == config.EDSDiscovery {
 		out.EDS = &config.EDS{ServiceName: m.GetEdsClusterConfig().GetServiceName(), Source: configSource(m.GetEdsClusterConfig().GetEdsConfig())}
-		if out.EDS.ServiceName == "" {
-			out.EDS.ServiceName = out.Name
-		}
+		out.EDS.ServiceName = cmp.Or(out.EDS.ServiceName, out.Name)
 	} else {
 		out.Assignment = c.assignment(m.GetLoadAssignment())
 	}

@@ -3,6 +3,7 @@
 package decode
 
 import (
+	"cmp"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	caresv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
@@ -182,9 +183,7 @@ func (c *compiler) dns(m *clusterv3.Cluster, x extra) config.DNS {
 	}
 	for _, r := range from.resolvers {
 		a := address(r)
-		if a.Port == 0 {
-			a.Port = 53
-		}
+		a.Port = cmp.Or(a.Port, 53)
 		out.Resolvers = append(out.Resolvers, a)
 	}
 	if from.other != nil {

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -64,9 +65,7 @@ func (b *ruleBook) of(md protoreflect.MessageDescriptor) *messageRules {
 		fd := md.Fields().Get(i)
 		rules, _ := proto.GetExtension(fd.Options(), validate.E_Rules).(*validate.FieldRules)
 		f := fieldRules{fd: fd, rules: adjust(shortName(md)+"."+string(fd.Name()), rules), secret: isSensitive(fd)}
-		if f.rules == nil {
-			f.rules = b.free
-		}
+		f.rules = cmp.Or(f.rules, b.free)
 		r.fields = append(r.fields, f)
 	}
 	slices.SortFunc(r.fields, func(a, b fieldRules) int { return int(a.fd.Number()) - int(b.fd.Number()) })
@@ -171,10 +170,7 @@ func (c *fieldChecker) list(l protoreflect.List, f *fieldRules, secret bool, dep
 		return
 	}
 	c.size(l.Len(), rules.GetMinItems(), rules.MaxItems)
-	items := rules.GetItems()
-	if items == nil {
-		items = c.book.free
-	}
+	items := cmp.Or(rules.GetItems(), c.book.free)
 	if items == c.book.free && f.fd.Message() == nil && f.fd.Kind() != protoreflect.EnumKind && !rules.GetUnique() {
 		return // plain values without rules
 	}
@@ -232,10 +228,7 @@ func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, secret bool, d
 		if r := rules.GetKeys(); r != nil {
 			c.value(k.Value(), f.fd.MapKey(), r, false, depth+1)
 		}
-		r := rules.GetValues()
-		if r == nil {
-			r = c.book.free
-		}
+		r := cmp.Or(rules.GetValues(), c.book.free)
 		c.value(m.Get(k), f.fd.MapValue(), r, secret, depth+1)
 		c.at.back()
 	}
