@@ -126,8 +126,7 @@ func (s *Server) mutate(e *Endpoint, w *Response, r *Request, unknown []string) 
 	status, reason := w.status, ""
 	if err != nil {
 		status, reason = 500, "failed"
-		var e *Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*Error](err); ok {
 			status = max(e.Status, 400)
 		}
 	}
@@ -227,8 +226,7 @@ func (r *Request) loggedHeader(name string) string {
 
 // logFailure logs the error of a handler, except for disconnected clients.
 func (s *Server) logFailure(r *Request, err error) {
-	var e *Error
-	if errors.As(err, &e) && e.Err == nil || errors.Is(err, ErrGone) {
+	if e, ok := errors.AsType[*Error](err); ok && e.Err == nil || errors.Is(err, ErrGone) {
 		return
 	}
 	path := ""

@@ -90,12 +90,9 @@ func (h *hostCheck) accepts(hostport string, p listenerKind) bool {
 
 // hasSuffix reports whether name ends in a suffix and is longer than it.
 func hasSuffix(name string, suffixes []string) bool {
-	for _, suffix := range suffixes {
-		if len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(suffixes, func(suffix string) bool {
+		return len(name) > len(suffix) && strings.HasSuffix(name, suffix)
+	})
 }
 
 // splitHostPort splits host[:port]. An IPv6 address is returned without its brackets;

@@ -58,8 +58,7 @@ func (s *Server) runtimeModify(w *Response, r *Request) error {
 	} else if err = rt.Modify(values); err == nil {
 		after = rt.Snapshot()
 	}
-	var limit *layers.LimitError
-	if errors.As(err, &limit) {
+	if _, ok := errors.AsType[*layers.LimitError](err); ok {
 		return &Error{Status: 400, Msg: err.Error()}
 	} else if err != nil {
 		return &Error{Status: 503, Msg: err.Error()}

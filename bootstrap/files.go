@@ -167,8 +167,7 @@ func (d *decoder) readsCertificates(n *yaml.Node, path string, t *certs.Files) {
 
 // cause returns an error of the file system without the path.
 func cause(err error) error {
-	var e *fs.PathError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
 	return err

@@ -70,8 +70,7 @@ func (s *Server) serveCircuitStream(w *admin.Response, r *admin.Request) error {
 		return &admin.Error{Status: 400, Msg: "Last-Event-ID is not a number\n"}
 	}
 	client, err := s.circuit.Subscribe()
-	var full *eventstream.FullError
-	if errors.As(err, &full) {
+	if full, ok := errors.AsType[*eventstream.FullError](err); ok {
 		w.SetHeader("retry-after", "5")
 		return &admin.Error{Status: 503, Msg: fmt.Sprintf("%d event streams are open, which is the limit\n", full.Clients)}
 	}

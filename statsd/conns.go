@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -205,10 +206,7 @@ func (c *connSet) crowded() bool {
 // rearm makes every connection compute its read deadline again.
 func (c *connSet) rearm() {
 	c.mu.Lock()
-	all := make([]*stream, 0, len(c.conns))
-	for st := range c.conns {
-		all = append(all, st)
-	}
+	all := slices.Collect(maps.Keys(c.conns))
 	c.mu.Unlock()
 	for _, st := range all {
 		st.arm()

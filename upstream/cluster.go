@@ -255,8 +255,8 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 		Runtime: c.env.rt, Rand: c.env.rand, Done: c.checkDone, Logger: c.env.log,
 		ProtocolError: c.stats.CxProtocolError.Inc,
 		IsLocal: func(err error) bool {
-			var failed *transport.Error
-			return errors.As(err, &failed) && failed.Local
+			failed, ok := errors.AsType[*transport.Error](err)
+			return ok && failed.Local
 		},
 	}
 	if hc.Kind == config.CustomCheck && c.env.custom != nil {

@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,12 +47,9 @@ func mentions(e *admin.AuditEntry, text string) bool {
 	for _, c := range e.Changes {
 		fields = append(fields, c.What)
 	}
-	for _, f := range fields {
-		if strings.Contains(strings.ToLower(f), strings.ToLower(text)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fields, func(f string) bool {
+		return strings.Contains(strings.ToLower(f), strings.ToLower(text))
+	})
 }
 
 // auditTable appends entries of the audit log.

@@ -166,8 +166,7 @@ func problemStatus(err error) int {
 
 // problemText is what such an error says.
 func problemText(err error) string {
-	var e *admin.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*admin.Error](err); ok {
 		return strings.TrimSpace(e.Msg)
 	}
 	return "The filter takes too long. Anchor it with ^ or use fewer alternatives."

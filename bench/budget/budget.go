@@ -110,12 +110,7 @@ func parseBound(s string) (Bound, error) {
 // isTime reports whether unit measures time.
 func isTime(unit string) bool {
 	what, _, _ := strings.Cut(unit, "/")
-	for _, u := range []string{"ns", "us", "µs", "ms", "s", "sec"} {
-		if what == u || strings.HasSuffix(what, "-"+u) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains([]string{"ns", "us", "µs", "ms", "s", "sec"}, what[strings.LastIndexByte(what, '-')+1:])
 }
 
 // groups returns the names of the benchmarks to measure. Benchmarks that are compared

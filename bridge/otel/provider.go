@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -80,10 +81,7 @@ func (p *MeterProvider) Meter(string, ...metric.MeterOption) metric.Meter { retu
 // elements of flush.Config.Before, so that each flush has fresh values.
 func (p *MeterProvider) Refresh(time.Time) {
 	p.mu.Lock()
-	all := make([]*callback, 0, len(p.callbacks))
-	for c := range p.callbacks {
-		all = append(all, c)
-	}
+	all := slices.Collect(maps.Keys(p.callbacks))
 	p.mu.Unlock()
 	var errs []error
 	for _, c := range all {

@@ -84,8 +84,7 @@ type usageError struct{ error }
 // failCommand prints err and returns the exit status for it.
 func (p *program) failCommand(err error) int {
 	p.fail(err)
-	var usage usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed

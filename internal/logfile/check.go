@@ -54,8 +54,7 @@ func checkDirectory(dir string) error {
 
 // cause returns an error of the file system without the path.
 func cause(err error) error {
-	var e *fs.PathError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
 	return err

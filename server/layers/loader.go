@@ -148,8 +148,7 @@ func (l *Loader) Modify(values map[string]string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next, err := l.modifiedLocked(values)
-	var limit *LimitError
-	if errors.As(err, &limit) {
+	if _, ok := errors.AsType[*LimitError](err); ok {
 		l.cfg.Stats.OverridesRefused.Inc()
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -67,22 +68,12 @@ func predicate(m *commonv3.MatchPredicate, depth int) (matcher, error) {
 	case *commonv3.MatchPredicate_OrMatch:
 		all, err := set(r.OrMatch.GetRules())
 		return func(e *event) bool {
-			for _, m := range all {
-				if m(e) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(all, func(m matcher) bool { return m(e) })
 		}, err
 	case *commonv3.MatchPredicate_AndMatch:
 		all, err := set(r.AndMatch.GetRules())
 		return func(e *event) bool {
-			for _, m := range all {
-				if !m(e) {
-					return false
-				}
-			}
-			return true
+			return !slices.ContainsFunc(all, func(m matcher) bool { return !m(e) })
 		}, err
 	case *commonv3.MatchPredicate_NotMatch:
 		m, err := predicate(r.NotMatch, depth+1)
@@ -116,12 +107,7 @@ func body(m *commonv3.HttpGenericBodyMatch) matcher {
 		if limit > 0 && len(text) > limit {
 			text = text[:limit]
 		}
-		for _, p := range patterns {
-			if !bytes.Contains(text, p) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(patterns, func(p []byte) bool { return !bytes.Contains(text, p) })
 	}
 }
 
@@ -138,12 +124,7 @@ func headers(all []*routev3.HeaderMatcher) (func(fields) bool, error) {
 		tests = append(tests, t)
 	}
 	return func(f fields) bool {
-		for _, t := range tests {
-			if !t(f) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(tests, func(t func(fields) bool) bool { return !t(f) })
 	}, nil
 }
 

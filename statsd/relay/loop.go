@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -106,10 +107,8 @@ func covers(own, to netip.Addr) bool {
 		return true
 	}
 	addrs, _ := net.InterfaceAddrs() // without them only loopback addresses are known
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == to
+	})
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,12 +189,7 @@ func (r *Relay) Release(moved bool) {
 // Inherit queues a packet of another process for the target of the same name. It
 // returns false if there is none.
 func (r *Relay) Inherit(p flush.Parcel) bool {
-	for _, t := range r.targets {
-		if t.queue.Inherit(p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.queue.Inherit(p) })
 }
 
 // Report describes the targets.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -211,12 +212,7 @@ func (p *httpProber) verify() bool {
 }
 
 func inRanges(list []config.StatusRange, status int) bool {
-	for _, r := range list {
-		if status >= r.Start && status < r.End {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(r config.StatusRange) bool { return status >= r.Start && status < r.End })
 }
 
 // contains reports whether the payloads occur in b in order, with anything between

@@ -74,8 +74,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // [*Error]. It is an ErrorHandler for [net/http/httputil.ReverseProxy].
 func HandleError(w http.ResponseWriter, _ *http.Request, err error) {
 	status := http.StatusBadGateway
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		status = e.Status
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

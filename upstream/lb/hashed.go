@@ -1,6 +1,7 @@
 package lb
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -54,25 +55,13 @@ func (b *hashed) Update(sets []*host.Set, _ *host.Set) {
 		hp.entries = b.entries(s, hp.panic)
 		switch {
 		case len(hp.entries) == 0:
-		case old != nil && p < len(old.priorities) && sameEntries(old.priorities[p].entries, hp.entries):
+		case old != nil && p < len(old.priorities) && slices.Equal(old.priorities[p].entries, hp.entries):
 			hp.placer, hp.bounded = old.priorities[p].placer, old.priorities[p].bounded
 		default:
 			hp.placer, hp.bounded = b.build(hp.entries), b.c.bound(hp.entries)
 		}
 	}
 	b.table.Store(t)
-}
-
-func sameEntries(a, b []entry) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // entries returns the hosts with normalized weights.

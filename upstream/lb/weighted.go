@@ -2,6 +2,7 @@ package lb
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -166,12 +167,7 @@ func (b *weighted) list(k listKey, hosts []*host.Host) picker {
 }
 
 func sameWeight(hosts []*host.Host) bool {
-	for _, h := range hosts[1:] {
-		if h.Weight() != hosts[0].Weight() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(hosts, func(h *host.Host) bool { return h.Weight() != hosts[0].Weight() })
 }
 
 // leastWeight is the weight of a host by its active requests: weight / (active requests

@@ -274,8 +274,7 @@ func (f *Factory) data(d config.Data, at string) ([]byte, error) {
 	case config.DataFile:
 		var err error
 		if b, err = f.c.ReadFile(d.Name); err != nil {
-			var p *fs.PathError
-			if errors.As(err, &p) {
+			if p, ok := errors.AsType[*fs.PathError](err); ok {
 				err = p.Err // the name is said already
 			}
 			return nil, fmt.Errorf("%s: %s: %w", at, where(d), err)

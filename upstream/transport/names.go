@@ -3,7 +3,9 @@ package transport
 import (
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -84,24 +86,13 @@ func (c *sanCheck) match(cert *x509.Certificate) bool {
 // hasName reports whether a certificate has any name.
 func hasName(cert *x509.Certificate, name string) bool {
 	if ip, err := netip.ParseAddr(name); err == nil {
-		for _, have := range cert.IPAddresses {
-			if a, ok := netip.AddrFromSlice(have); ok && a.Unmap() == ip.Unmap() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(cert.IPAddresses, func(have net.IP) bool {
+			a, ok := netip.AddrFromSlice(have)
+			return ok && a.Unmap() == ip.Unmap()
+		})
 	}
-	for _, u := range cert.URIs {
-		if u.String() == name {
-			return true
-		}
-	}
-	for _, pattern := range cert.DNSNames {
-		if matchDNS(pattern, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cert.URIs, func(u *url.URL) bool { return u.String() == name }) ||
+		slices.ContainsFunc(cert.DNSNames, func(pattern string) bool { return matchDNS(pattern, name) })
 }
 
 // matchDNS reports whether the name in a certificate, which may start with a wildcard

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -304,10 +305,5 @@ func (d *Dialer) Awaited() (names []string) {
 // Dependent reports whether secrets come from a control plane, which is reached
 // through other clusters.
 func (d *Dialer) Dependent() bool {
-	for _, s := range d.followed() {
-		if s.source.Source.Kind != config.SourcePath {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.followed(), func(s *slot) bool { return s.source.Source.Kind != config.SourcePath })
 }

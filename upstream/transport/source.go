@@ -132,8 +132,7 @@ func keepalive(k *config.Keepalive) net.KeepAliveConfig {
 // plain strips the addresses from an error of the net package, because the message
 // has them already.
 func plain(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
 		return op.Err
 	}
 	return err

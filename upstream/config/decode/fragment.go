@@ -62,8 +62,7 @@ func (d *Decoder) fragment(n *yaml.Node, s Source, form config.Form, path ...str
 	}
 	p, err := d.ClusterNode(whole, s, form)
 	if err != nil {
-		var faults *Errors
-		if errors.As(err, &faults) {
+		if faults, ok := errors.AsType[*Errors](err); ok {
 			strip(faults.List)
 		}
 		return nil, nil, err

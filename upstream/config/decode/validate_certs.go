@@ -82,8 +82,7 @@ func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool)
 		}
 		b, err := k.d.opts.ReadFile(s.Filename)
 		if err != nil {
-			var at *fs.PathError
-			if errors.As(err, &at) {
+			if at, ok := errors.AsType[*fs.PathError](err); ok {
 				err = at.Err
 			}
 			k.errorf(BadValue, path, "%s: %v", sourceName(d), err)
