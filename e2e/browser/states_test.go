@@ -25,7 +25,9 @@ import (
 // fault.
 type faults struct {
 	*httptest.Server
-	fault atomic.Value // string: "", "hang", "drop", "nostream", or a status with its reason
+	// fault is a string: "", "hang", "drop", "nostream", or a status with its reason. With
+	// "info " in front it concerns /server_info alone.
+	fault atomic.Value
 	// stream and deltas answer instead of the circuit event stream and the stream of
 	// changes.
 	stream, deltas http.HandlerFunc
@@ -62,7 +64,10 @@ func newFaults(t *testing.T, d *daemon.Daemon) *faults {
 			f.stream(w, r)
 			return
 		}
-		fault := f.fault.Load().(string)
+		fault, info := strings.CutPrefix(f.fault.Load().(string), "info ")
+		if info && r.URL.Path != "/server_info" {
+			fault = ""
+		}
 		if _, given, _ := r.BasicAuth(); given == password && strings.HasPrefix(fault, "401") {
 			fault = ""
 			r.Header.Del("authorization")
@@ -205,6 +210,29 @@ func TestStates(t *testing.T) {
 			t.Errorf("the page complained of %s", c)
 		}
 	}
+}
+
+// TestBusyFromTheStart expects a page whose first question is answered with 503 to say so
+// and to ask again, and a page of a client that may not ask to ask no more.
+func TestBusyFromTheStart(t *testing.T) {
+	t.Parallel()
+	f := newFaults(t, start(t))
+	p := open(t)
+	f.set("info 503 too many large answers are being made")
+	p.ready(f.URL + "/ui/audit")
+	p.until("document.querySelector('#watch').dataset.problem === 'busy' && !document.querySelector('#watch').hidden")
+	f.set("")
+	p.press("#watch button")
+	p.until("document.querySelector('#watch').hidden")
+	f.set("info 403 this needs the role read, yours is metrics")
+	p.ready(f.URL + "/ui/audit")
+	asked := "performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/server_info')).length"
+	p.until(asked + " === 1")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('focus')); fetch('../ready')", chromedp.EvalAwaitPromise))
+	if !eval[bool](p, "document.querySelector('#watch').hidden && "+asked+" === 1") {
+		t.Error("a client that may not ask asks again, or sees a problem")
+	}
+	p.do(chromedp.Navigate("about:blank"))
 }
 
 // markup is the markup of an element with every number as N.

@@ -70,7 +70,7 @@ function tick() {
     const since = { stale: heard, cut }[now];
     clock.textContent = since ? words.old(Math.round((Date.now() - since) / 1000)) : words.next(left);
   }
-  if (left === 0 && enabled !== false) {
+  if (left === 0) {
     ask();
   }
 }
@@ -103,7 +103,7 @@ function compare(date) {
 }
 
 async function ask() {
-  if (asking || document.hidden) {
+  if (asking || enabled === false || document.hidden) {
     return;
   }
   asking = true;
@@ -133,7 +133,7 @@ async function ask() {
     }
     return;
   }
-  if (enabled === null && answer !== null) {
+  if (enabled === null && [401, 403, 404].includes(answer?.status)) {
     enabled = false; // this client may not ask
     return;
   }
