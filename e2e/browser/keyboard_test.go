@@ -58,6 +58,8 @@ func TestKeyboardTasks(t *testing.T) {
 		{"next page", "", "]", "document.querySelector('.pager').textContent.includes('101 to 131')"},
 		{"previous page", "", "[", "document.querySelector('.pager').textContent.includes('1 to 100')"},
 		{"walk over the rows", "", "jj", "document.activeElement.textContent === 'task.001'"},
+		{"with arrows", "", kb.ArrowDown, "document.activeElement.textContent === 'task.last'"},
+		{"and back", "", kb.ArrowUp, "document.activeElement.textContent === 'task.001'"},
 		{"walk back", "", "k", "document.activeElement.textContent === 'task.000'"},
 		{"pin the row", "", "space", "document.querySelector('tr.pinned')"},
 		{"set the zero point", "", "z", "document.querySelector('#since')"},

@@ -10,7 +10,7 @@ const words = {
   close: 'Close',
   copied: 'Copied',
   shortcuts: 'Keyboard shortcuts',
-  keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog, select nothing'], ['j k', 'next and previous row'], ['Enter', 'open the row'],
+  keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog, select nothing'], ['j k', 'next and previous row; in a row ↓ ↑ too'], ['Enter', 'open the row'],
     ['Space', 'pin the row'], ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column, again to reverse'], ['c', 'copy the row, or else the table'],
     ['n', 'refresh'], ['p', 'pause or go live'], ['z', 'set the zero point'], ['?', 'this help']],
   goTo: (page) => `go to ${page}`,
@@ -490,6 +490,8 @@ const actions = {
   '?': help,
   j: () => step(1),
   k: () => step(-1),
+  ArrowDown: () => step(1),
+  ArrowUp: () => step(-1),
   n: () => (soft ? navigate(location.href) : location.reload()),
   p: () => {
     const pause = document.querySelector('#pause:not([hidden])');
@@ -556,7 +558,8 @@ document.addEventListener('keydown', (event) => {
   }
   const column = Number(event.key);
   const action = column > 0 ? () => all('main thead th')[column - 1]?.querySelector('a')?.click() : actions[event.key];
-  if (action && (event.key !== ' ' || rowOf(event.target))) {
+  const inRow = rowOf(event.target) || event.key !== ' ' && links().includes(event.target);
+  if (action && (inRow || !/^( |Arrow.*)$/.test(event.key))) {
     event.preventDefault();
     action();
   }
