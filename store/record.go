@@ -40,16 +40,16 @@ func splitRecord(rec []byte) (name, rest []byte) {
 	return rec[:w+int(n)], rec[w+int(n):]
 }
 
-// uvarint is binary.Uvarint with an inlined path for numbers below 128.
+// uvarint is binary.Uvarint without its check for overflow. It is inlined.
 func uvarint(b []byte) (v uint64, n int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
+	for i, c := range b {
+		if c < 0x80 {
+			return v | uint64(c)<<(7*i), i + 1
+		}
+		v |= uint64(c&0x7f) << (7 * i)
 	}
-	return longUvarint(b)
+	return 0, 0
 }
-
-//go:noinline
-func longUvarint(b []byte) (v uint64, n int) { return binary.Uvarint(b) }
 
 // nameBody appends the symbols of text to body, without a length.
 func nameBody(tab *symtab.Table, body []byte, text string) []byte {
