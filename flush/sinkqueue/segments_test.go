@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // cutting is a refusing connection that also cuts the data, if its control message is
@@ -120,6 +122,45 @@ func TestSystemCutsDatagrams(t *testing.T) {
 			if err != nil || string(buf[:n]) != string(want) {
 				t.Errorf("got %q, %v; want %q", buf[:n], err, want)
 			}
+		}
+	}
+}
+
+// TestRunsLeaveTheQueue: packets that were sent together are freed, even while others wait
+// behind them, and come back in their order if they were not sent.
+func TestRunsLeaveTheQueue(t *testing.T) {
+	for _, sent := range []bool{true, false} {
+		var got []string
+		q := New(Config{
+			Options: Options{Name: "a", Store: store.New(store.Options{})},
+			SendAll: func(packets [][]byte) bool {
+				for _, p := range packets {
+					got = append(got, string(p))
+				}
+				return sent
+			},
+		})
+		q.AddAll([]Packed{{[]byte("aa"), 1}, {[]byte("bb"), 1}, {[]byte("c"), 1}, {[]byte("d"), 1}})
+		s := q.shards[0]
+		before := s.queue
+		if s.sendRun() != sent || !slices.Equal(got, []string{"aa", "bb", "c"}) {
+			t.Fatalf("sent %q, want aa, bb and c together", got)
+		}
+		var left []string
+		for _, p := range s.queue {
+			left = append(left, string(p.data))
+		}
+		want := []string{"aa", "bb", "c", "d"}
+		if sent {
+			want = want[3:]
+			for i, p := range before[:3] {
+				if p.data != nil {
+					t.Errorf("the queue keeps packet %d, %q, in memory", i, p.data)
+				}
+			}
+		}
+		if !slices.Equal(left, want) || len(s.data) != 0 || s.data[:1][0] != nil {
+			t.Errorf("sent: %t: %q wait, want %q; %d packets are kept for the next call", sent, left, want, len(s.data))
 		}
 	}
 }

@@ -22,6 +22,7 @@ type shard struct {
 	q    *Queue
 	more chan struct{} // has an element if packets may be queued
 	now  chan struct{} // has an element if the next attempt must not wait
+	data [][]byte      // of SendAll
 
 	queue   []packet
 	sending time.Time // when the packet that is being sent was queued; zero: none is
@@ -79,11 +80,9 @@ func (s *shard) takeRun() []packet {
 	if n == 1 {
 		return nil
 	}
-	run := make([]packet, n)
-	for i := range run {
-		run[i] = s.pop()
-		s.sending = run[i].queued
-	}
+	run := s.queue[:n:n]
+	s.queue = s.queue[n:]
+	s.sending = run[n-1].queued
 	return run
 }
 
@@ -95,15 +94,16 @@ func (s *shard) sendRun() bool {
 	if run == nil {
 		return false
 	}
-	data := make([][]byte, len(run))
 	size, metrics := 0, 0
-	for i, p := range run {
-		data[i] = p.data
+	for _, p := range run {
+		s.data = append(s.data, p.data)
 		size += len(p.data)
 		metrics += p.metrics
 	}
 	sent, ended := false, false
-	guard.New(q.cfg.Logger).Run("send of many packets of a sink", func() { sent, ended = q.cfg.SendAll(data), true })
+	guard.New(q.cfg.Logger).Run("send of many packets of a sink", func() { sent, ended = q.cfg.SendAll(s.data), true })
+	clear(s.data)
+	s.data = s.data[:0]
 	switch {
 	case sent:
 		q.bytes.Add(uint64(size))
@@ -121,6 +121,7 @@ func (s *shard) sendRun() bool {
 	s.sending = time.Time{}
 	q.settled.Broadcast()
 	if sent || !ended && !q.cfg.Resend {
+		clear(run) // the array of the queue would keep them
 		q.size -= size
 		q.waiting -= metrics
 		q.trim()
