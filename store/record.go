@@ -42,11 +42,13 @@ func splitRecord(rec []byte) (name, rest []byte) {
 
 // uvarint is binary.Uvarint without its check for overflow. It is inlined.
 func uvarint(b []byte) (v uint64, n int) {
+	var shift uint
 	for i, c := range b {
 		if c < 0x80 {
-			return v | uint64(c)<<(7*i), i + 1
+			return v | uint64(c)<<(shift&63), i + 1
 		}
-		v |= uint64(c&0x7f) << (7 * i)
+		v |= uint64(c&0x7f) << (shift & 63)
+		shift += 7
 	}
 	return 0, 0
 }
