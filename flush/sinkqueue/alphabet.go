@@ -1,6 +1,7 @@
 package sinkqueue
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
@@ -68,9 +69,12 @@ func ValueAlphabet() *Alphabet {
 
 // Append appends text in the alphabet.
 func (a *Alphabet) Append(dst, text []byte) []byte {
-	at := len(dst)
-	dst = append(dst, text...)
-	a.Clean(dst[at:])
+	n := len(dst)
+	dst = slices.Grow(dst, len(text))[:n+len(text)]
+	cleaned := dst[n:]
+	for i, c := range text {
+		cleaned[i] = a.bytes[c]
+	}
 	return dst
 }
 

@@ -23,7 +23,7 @@ type Packed struct {
 
 // largestFirst puts packets in an order with long runs of equal sizes.
 func largestFirst(packets []Packed) {
-	slices.SortStableFunc(packets, func(a, b Packed) int { return len(b.Data) - len(a.Data) })
+	slices.SortFunc(packets, func(a, b Packed) int { return len(b.Data) - len(a.Data) })
 }
 
 // runLength returns how many packets at the begin of a queue one system call can send:
