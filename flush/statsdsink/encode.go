@@ -20,7 +20,7 @@ type series struct {
 // describe returns the series of the stat under c. It returns false, and counts, if
 // nothing is left of its name.
 func (s *Sink) describe(c *store.Cursor) (series, bool) {
-	head, tail := append(s.head[:0], s.prefix...), append(s.tail[:0], s.fixed.tail...)
+	head, tail := s.head[:len(s.prefix)], s.tail[:len(s.fixed.tail)]
 	if family := c.Family(); family != nil && s.cfg.Format != Plain {
 		head = append(head, s.names.Name(family)...)
 	} else {
@@ -32,14 +32,14 @@ func (s *Sink) describe(c *store.Cursor) (series, bool) {
 		return series{}, false
 	}
 	name := len(head)
-	head = append(head, s.fixed.head...)
-	if s.cfg.Format != Plain {
-		for i, l := range c.Labels() {
-			head, tail = s.appendTag(head, tail, i+len(s.cfg.Tags) == 0, s.names.Name(l.Name), l.Value)
+	switch {
+	case s.inName():
+		head = s.appendTags(append(head, s.fixed.head...), c.Labels())
+		if s.cfg.Format == SignalFX && len(head) > name {
+			head = append(head, ']')
 		}
-	}
-	if s.cfg.Format == SignalFX && len(head) > name {
-		head = append(head, ']')
+	case s.cfg.Format != Plain:
+		tail = s.appendTags(tail, c.Labels())
 	}
 	s.head, s.tail = head, tail
 	return series{head, tail, name}, true
@@ -59,49 +59,81 @@ func (s *Sink) fix() {
 	if s.cfg.Prefix != "" {
 		s.prefix = append(s.names.Append(nil, []byte(s.cfg.Prefix)), '.')
 	}
+	s.before, s.between, s.equals = s.cfg.Format.separators()
+	tags := &s.fixed.tail
+	if s.inName() {
+		tags = &s.fixed.head
+	}
 	for i, t := range s.cfg.Tags {
-		s.fixed.head, s.fixed.tail = s.appendTag(s.fixed.head, s.fixed.tail, i == 0, s.names.Append(nil, []byte(t.Name)), []byte(t.Value))
+		*tags = s.appendTag(*tags, s.appendKey(nil, i == 0, s.names.Append(nil, []byte(t.Name))), []byte(t.Value))
 	}
+	s.head, s.tail = append(s.head, s.prefix...), append(s.tail, s.fixed.tail...)
 }
 
-// appendTag appends a tag, whose name is cleaned.
-func (s *Sink) appendTag(head, tail []byte, first bool, name, value []byte) ([]byte, []byte) {
-	if before, between := s.cfg.Format.separators(); before != 0 {
-		if len(value) == 0 {
-			value = []byte("true") // these formats have no tags without value
-		}
-		if !first {
-			before = between
-		}
-		head = append(append(append(head, before), name...), '=')
-		return s.values.Append(head, value), tail
+// inName reports whether tags stand in the name.
+func (s *Sink) inName() bool { return s.equals == '=' }
+
+// appendTags appends the tags of a stat.
+func (s *Sink) appendTags(dst []byte, labels []store.Label) []byte {
+	for i, l := range labels {
+		dst = s.appendTag(dst, s.key(i, l.Name), l.Value)
 	}
+	return dst
+}
+
+// tagKey is the begin of a tag in lines.
+type tagKey struct {
+	name *store.Name
+	text []byte // a separator, the name, and what separates the value
+}
+
+// key returns the begin of tag i of a stat. Most stats have the tags of the one before.
+func (s *Sink) key(i int, name *store.Name) []byte {
+	if i == len(s.keys) {
+		s.keys = append(s.keys, tagKey{})
+	}
+	k := &s.keys[i]
+	if k.name != name {
+		k.name, k.text = name, s.appendKey(k.text[:0], i+len(s.cfg.Tags) == 0, s.names.Name(name))
+	}
+	return k.text
+}
+
+// appendKey appends the begin of a tag, whose name is cleaned.
+func (s *Sink) appendKey(dst []byte, first bool, name []byte) []byte {
 	if first {
-		tail = append(tail, "|#"...)
+		dst = append(dst, s.before...)
 	} else {
-		tail = append(tail, ',')
+		dst = append(dst, s.between)
 	}
-	tail = append(tail, name...)
-	if len(value) > 0 {
-		tail = s.values.Append(append(tail, ':'), value)
-	}
-	return head, tail
+	return append(append(dst, name...), s.equals)
 }
 
-// separators returns the bytes before the first and before each other tag, or zeros if
-// tags do not stand in the name.
-func (f Format) separators() (before, between byte) {
+// appendTag appends a tag that begins with key.
+func (s *Sink) appendTag(dst, key, value []byte) []byte {
+	if len(value) == 0 {
+		if !s.inName() {
+			return append(dst, key[:len(key)-1]...)
+		}
+		value = []byte("true") // these formats have no tags without value
+	}
+	return s.values.Append(append(dst, key...), value)
+}
+
+// separators returns the bytes before the first and before each other tag, and those
+// before values.
+func (f Format) separators() (before string, between, equals byte) {
 	switch f {
 	case Graphite:
-		return ';', ';'
+		return ";", ';', '='
 	case Influx:
-		return ',', ','
+		return ",", ',', '='
 	case Librato:
-		return '#', ','
+		return "#", ',', '='
 	case SignalFX:
-		return '[', ','
+		return "[", ',', '='
 	}
-	return 0, 0
+	return "|#", ',', ':'
 }
 
 // appendCounter appends the line of an increment.

@@ -44,6 +44,16 @@ func TestLines(t *testing.T) {
 		st.Root().Histogram("edge.rt", store.Milliseconds).Record(12)
 		st.Root().Text("edge.text").Set("x")
 	}
+	several := func(st *store.Store) {
+		for i, names := range [][]string{{"a", "b"}, {"a", "b"}, {"b"}, {}, {"a", "c"}} {
+			var list []tags.Tag
+			for _, n := range names {
+				list = append(list, tags.Tag{Name: n, Value: strconv.Itoa(i)})
+			}
+			st.Root().Counter("c"+strconv.Itoa(i), list...).Inc()
+		}
+	}
+	constant := sinkqueue.Options{Prefix: "p", Tags: []tags.Tag{{Name: "dc", Value: "x"}}}
 	short := func(st *store.Store) {
 		st.Root().Counter("c", tags.Tag{Name: "a", Value: ""}, tags.Tag{Name: "b", Value: "1"}).Inc()
 	}
@@ -53,6 +63,10 @@ func TestLines(t *testing.T) {
 		fill func(*store.Store)
 		want string
 	}{
+		{"several", Config{Format: DogStatsD}, several, "c0:1|c|#a:0,b:0 c1:1|c|#a:1,b:1 c2:1|c|#b:2 c3:1|c c4:1|c|#a:4,c:4"},
+		{"several of influx", Config{Format: Influx}, several, "c0,a=0,b=0:1|c c1,a=1,b=1:1|c c2,b=2:1|c c3:1|c c4,a=4,c=4:1|c"},
+		{"several with constant tags", Config{Format: DogStatsD, Options: constant}, several, "p.c0:1|c|#dc:x,a:0,b:0 p.c1:1|c|#dc:x,a:1,b:1 p.c2:1|c|#dc:x,b:2 p.c3:1|c|#dc:x p.c4:1|c|#dc:x,a:4,c:4"},
+		{"several with constant tags of signalfx", Config{Format: SignalFX, Options: constant}, several, "p.c0[dc=x,a=0,b=0]:1|c p.c1[dc=x,a=1,b=1]:1|c p.c2[dc=x,b=2]:1|c p.c3[dc=x]:1|c p.c4[dc=x,a=4,c=4]:1|c"},
 		{"short values", Config{Format: DogStatsD}, short, "c:1|c|#a,b:1"},
 		{"short values of graphite", Config{Format: Graphite}, short, "c;a=true;b=1:1|c"},
 		{"plain", Config{Options: sinkqueue.Options{Prefix: "proxy"}}, fill, "proxy.edge.hits.region.eu:3|c proxy.edge.active:7|g proxy.edge.rt:12|ms"},

@@ -101,14 +101,18 @@ type Sink struct {
 	prefix        []byte // of names, with a dot at its end
 	fixed         series // Tags
 
+	before          string // the first tag
+	between, equals byte   // tags, and of the parts of a tag
+	keys            []tagKey
+
 	// Of Flush.
-	packet             []byte
-	lines              int
-	packets            []sinkqueue.Packed // that are not queued yet, of UDP
-	head, tail         []byte
-	line, key, decimal []byte
-	named              series // of summaries
-	quantiles          []float64
+	packet            []byte
+	lines             int
+	packets           []sinkqueue.Packed // that are not queued yet, of UDP
+	head, tail        []byte
+	line, id, decimal []byte
+	named             series // of summaries
+	quantiles         []float64
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -198,11 +202,11 @@ func (s *Sink) counters(snap *store.Snapshot) {
 			return
 		}
 		if owed != nil || sent != nil {
-			s.key = keyOf(s.key[:0], sr)
-			delta += owed.Take(s.key)
+			s.id = keyOf(s.id[:0], sr)
+			delta += owed.Take(s.id)
 		}
 		if sent != nil {
-			sent[string(s.key)] = struct{}{}
+			sent[string(s.id)] = struct{}{}
 		}
 		s.line = appendCounter(s.line[:0], sr, delta)
 		s.put()
@@ -221,9 +225,9 @@ func (s *Sink) counters(snap *store.Snapshot) {
 		if !ok {
 			return
 		}
-		s.key = keyOf(s.key[:0], sr)
-		_, sentNow := sent[string(s.key)]
-		_, wasOwed := owed[string(s.key)]
+		s.id = keyOf(s.id[:0], sr)
+		_, sentNow := sent[string(s.id)]
+		_, wasOwed := owed[string(s.id)]
 		if !sentNow && !wasOwed {
 			s.line = appendCounter(s.line[:0], sr, 0)
 			s.put()
