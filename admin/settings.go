@@ -145,53 +145,48 @@ const (
 	lookupSwitch = "recent lookups"
 )
 
-// healthSettings is the switch of the inbound health checks.
-func (s *Server) healthSettings() *Settings {
-	const failing = "failing"
-	health := s.src.Health
-	if health == nil {
-		return nil
-	}
+// switchSettings is a setting with one value that is there while it is on.
+func switchSettings(name, value string, on func() bool, set func(on bool)) *Settings {
 	return &Settings{
-		Name: healthSwitch,
+		Name: name,
 		Values: func() map[string]string {
-			if health.HealthFailed() {
-				return map[string]string{healthSwitch: failing}
+			if on() {
+				return map[string]string{name: value}
 			}
 			return nil
 		},
 		Restore: func(values map[string]string) error {
-			if values[healthSwitch] == failing {
-				health.FailHealth()
-			} else {
-				health.RestoreHealth()
-			}
+			set(values[name] == value)
 			return nil
 		},
 	}
 }
 
+// healthSettings is the switch of the inbound health checks.
+func (s *Server) healthSettings() *Settings {
+	health := s.src.Health
+	if health == nil {
+		return nil
+	}
+	return switchSettings(healthSwitch, "failing", health.HealthFailed, func(fail bool) {
+		if fail {
+			health.FailHealth()
+		} else {
+			health.RestoreHealth()
+		}
+	})
+}
+
 // lookupSettings is the switch of the recent lookups.
 func (s *Server) lookupSettings() *Settings {
-	const on = "on"
 	symbols := s.store.Symbols()
-	return &Settings{
-		Name: lookupSwitch,
-		Values: func() map[string]string {
-			if symbols.RecentEnabled() {
-				return map[string]string{lookupSwitch: on}
-			}
-			return nil
-		},
-		Restore: func(values map[string]string) error {
-			if values[lookupSwitch] == on {
-				symbols.EnableRecent()
-			} else {
-				symbols.DisableRecent()
-			}
-			return nil
-		},
-	}
+	return switchSettings(lookupSwitch, "on", symbols.RecentEnabled, func(on bool) {
+		if on {
+			symbols.EnableRecent()
+		} else {
+			symbols.DisableRecent()
+		}
+	})
 }
 
 // runtimeSettings are the values of the admin layer.

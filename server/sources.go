@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"reflect"
 	"runtime"
 	"strings"
 	"time"
@@ -17,75 +18,48 @@ import (
 // fillSources connects the admin port with the packages that own its data. It keeps
 // the sources set by the embedding program.
 func (s *Server) fillSources(src *admin.Sources) {
-	if src.State == nil {
-		src.State = func() string { return s.life.State().String() }
-	}
-	if src.Info == nil {
-		src.Info = s.Info
-	}
-	if src.HotRestartVersion == nil {
-		src.HotRestartVersion = s.hot.version
-	}
-	if src.Quit == nil {
-		src.Quit = s.Quit
-	}
-	if src.Listeners == nil {
-		src.Listeners = s.listeners.List
-	}
-	if src.Certificates == nil {
-		src.Certificates = s.certs.List
-	}
-	if src.Clusters == nil {
-		src.Clusters = s.clusters
-	}
-	if src.Unready == nil {
-		src.Unready = s.unready
-	}
-	if src.ReopenLogs == nil {
-		src.ReopenLogs = s.ReopenLogs
-	}
+	unlessSet(&src.State, func() string { return s.life.State().String() })
+	unlessSet(&src.Info, s.Info)
+	unlessSet(&src.HotRestartVersion, s.hot.version)
+	unlessSet(&src.Quit, s.Quit)
+	unlessSet(&src.Listeners, s.listeners.List)
+	unlessSet(&src.Certificates, s.certs.List)
+	unlessSet[admin.Clusters](&src.Clusters, s.clusters)
+	unlessSet(&src.Unready, s.unready)
+	unlessSet(&src.ReopenLogs, s.ReopenLogs)
+	unlessSet(&src.FlushTime, s.flusher.Took)
+	unlessSet[admin.Health](&src.Health, s.life)
+	unlessSet[admin.Drains](&src.Drains, s.listeners)
+	unlessSet[admin.Runtime](&src.Runtime, s.runtime)
+	unlessSet[admin.Loggers](&src.Loggers, s.loggers)
+	unlessSet(&src.StatsStream, s.deltas)
+	unlessSet(&src.History, s.history)
 	if src.Contention == nil && s.cfg.TraceMutexes {
 		runtime.SetMutexProfileFraction(1)
 		src.Contention = s.Contention
 	}
-	if src.FlushTime == nil {
-		src.FlushTime = s.flusher.Took
+	if s.statsd != nil {
+		unlessSet[admin.Ingest](&src.Ingest, s.statsd)
 	}
-	if src.Health == nil {
-		src.Health = s.life
+	if s.hasRules() {
+		unlessSet(&src.ReloadMapping, s.reloadRules)
 	}
-	if src.Drains == nil {
-		src.Drains = s.listeners
-	}
-	if src.Runtime == nil {
-		src.Runtime = s.runtime
-	}
-	if src.Loggers == nil {
-		src.Loggers = s.loggers
-	}
-	if src.StatsStream == nil {
-		src.StatsStream = s.deltas
-	}
-	if src.History == nil {
-		src.History = s.history
-	}
-	if src.Ingest == nil && s.statsd != nil {
-		src.Ingest = s.statsd
-	}
-	if src.ReloadMapping == nil && s.hasRules() {
-		src.ReloadMapping = s.reloadRules
-	}
-	if src.Sinks == nil && len(s.cfg.Sinks)+len(s.cfg.Flush.Sinks) > 0 {
-		src.Sinks = s.flusher.Sinks
+	if len(s.cfg.Sinks)+len(s.cfg.Flush.Sinks) > 0 {
+		unlessSet(&src.Sinks, s.flusher.Sinks)
 	}
 	if path := s.cfg.ProfilePath; path != "" {
 		cpu, heap := profiler.New(path)
 		if src.CPUProfiler == nil {
 			s.cpu, src.CPUProfiler = cpu, cpu
 		}
-		if src.HeapProfiler == nil {
-			src.HeapProfiler = heap
-		}
+		unlessSet[admin.Profiler](&src.HeapProfiler, heap)
+	}
+}
+
+// unlessSet sets a source that the embedding program has not set.
+func unlessSet[T any](source *T, value T) {
+	if reflect.ValueOf(source).Elem().IsZero() {
+		*source = value
 	}
 }
 
