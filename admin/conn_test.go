@@ -108,6 +108,10 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	if cs.leave(reserved[3]); len(cs.reserved) != reservedConnections {
 		t.Errorf("%d reserved places are taken", len(cs.reserved))
 	}
+	empty := newConnections(&l, guard.Guard{})
+	if n := empty.close(0); n != 0 || empty.enter(newConn()) {
+		t.Errorf("after the end: %d handlers, and a connection is admitted", n)
+	}
 }
 
 // TestClosingWaitsForNoClient closes TLS connections whose clients read nothing, not

@@ -167,6 +167,12 @@ func TestTTLIsChecked(t *testing.T) {
 	if status != 503 || s.temporaries.bytes > 2*temporaryBytes {
 		t.Errorf("status %d with %d bytes of temporary settings", status, s.temporaries.bytes)
 	}
+	for _, x := range s.Temporary() {
+		post(t, s, "/runtime_modify?"+x.Name+"=v")
+	}
+	if s.temporaries.bytes != 0 {
+		t.Errorf("without temporary settings, they have %d bytes", s.temporaries.bytes)
+	}
 }
 
 // failingRuntime refuses changes while fail is set.
@@ -314,7 +320,15 @@ func TestUndoNeedsTheRole(t *testing.T) {
 	var value atomic.Int64
 	value.Store(1)
 	text := func() string { return strconv.FormatInt(value.Load(), 10) }
-	set := func(to string) error { n, err := strconv.ParseInt(to, 10, 64); value.Store(n); return err }
+	var failing atomic.Bool
+	set := func(to string) error {
+		if failing.Load() {
+			return errors.New("the disk is full")
+		}
+		n, err := strconv.ParseInt(to, 10, 64)
+		value.Store(n)
+		return err
+	}
 	if err := port.Handle(Endpoint{Path: "/strict", Mutates: true, DryRun: true, Params: []Param{{Name: "to"}}, Settings: &Settings{
 		Name:    "strict",
 		Values:  func() map[string]string { return map[string]string{"value": text()} },
@@ -341,6 +355,14 @@ func TestUndoNeedsTheRole(t *testing.T) {
 	}
 	if a := ask(RoleAdmin, "/audit/undo?id=2"); !strings.HasPrefix(a, "HTTP/1.1 200 ") || value.Load() != 1 {
 		t.Errorf("admin: %s, value %s", a, text())
+	}
+	ask(RoleAdmin, "/strict?to=3")
+	failing.Store(true)
+	if a := ask(RoleAdmin, "/audit/undo?id=5"); !strings.HasPrefix(a, "HTTP/1.1 400 ") || !strings.HasSuffix(a, "\r\n\r\nthe disk is full\n") || value.Load() != 3 {
+		t.Errorf("an undo that fails: %s, value %s", a, text())
+	}
+	if e := port.Audit(1)[0]; e.Status != 400 || port.Audit(2)[1].UndoneBy != 0 {
+		t.Errorf("an undo that fails is entry %+v after %+v", e, port.Audit(2)[1])
 	}
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,27 @@ func TestStatsOfThePast(t *testing.T) {
 	r = m.Request("GET", "/stats?filter=t.h&at=-12s", nil)
 	if got := string(r.Body); !strings.HasPrefix(got, "t.h: P0(0,0) P25(4,3) P50(9,7)") {
 		t.Errorf("histogram of the past: %s", got)
+	}
+}
+
+// TestGreatRates expects rates rounded to three digits behind the point, and great ones
+// as they are: rounding would make infinity of the greatest.
+func TestGreatRates(t *testing.T) {
+	m := newRemembering(t)
+	f := m.st.Root().FloatGauge("t.f")
+	for _, tt := range []struct{ value, rate string }{{"1.6e308", "1.6e+307"}, {"1.6e308", "0"}, {"0.00049", "-1.6e+307"}, {"123456789012.6", "12345678901.26"}} {
+		value, err := strconv.ParseFloat(tt.value, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Set(value); err != nil {
+			t.Fatal(err)
+		}
+		m.now = m.now.Add(10 * time.Second)
+		m.flush()
+		if got := string(m.Request("GET", "/stats?filter=t.f&rate", nil).Body); got != "t.f: "+tt.rate+"\n" {
+			t.Errorf("%s: %q, want %s", tt.value, got, tt.rate)
+		}
 	}
 }
 

@@ -217,12 +217,9 @@ func (c *filterCache) take(key filterKey, made *render.Filter) *render.Filter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := filterEntry{key, made}
-	for i, old := range c.entries {
-		if old.key == key {
-			e = old
-			c.entries = append(c.entries[:i], c.entries[i+1:]...)
-			break
-		}
+	if i := slices.IndexFunc(c.entries, func(old filterEntry) bool { return old.key == key }); i >= 0 {
+		e = c.entries[i]
+		c.entries = slices.Delete(c.entries, i, i+1)
 	}
 	if e.filter == nil {
 		return nil
