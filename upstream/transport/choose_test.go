@@ -118,4 +118,10 @@ func TestHealthChecksHaveTheirOwnSocket(t *testing.T) {
 	if _, secure := check(config.HealthCheck{TransportSocketMatch: map[string]any{"version": 2.0}}, hostAt(config.Address{}, nil)); secure {
 		t.Error("the criteria do not choose the socket")
 	}
+	c.HealthChecks = nil
+	conn, err := dialer(t, c).DialCheck(t.Context(), plain, s.address)
+	if err != nil {
+		t.Fatalf("without a configured check: %v", err)
+	}
+	conn.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/url"
@@ -263,6 +264,11 @@ func TestReload(t *testing.T) {
 	if _, err := d.say(t, h, transport.Options{}); err == nil {
 		t.Error("a host was accepted by an authority that is trusted no more")
 	}
+	d.Close()
+	write(t, dir, "ca.pem", "nothing")
+	if err := f.Reload(); err != nil {
+		t.Errorf("the files of a closed dialer are read: %v", err)
+	}
 }
 
 // TestReloadPanics: certificates are reloaded when they change, even after a panic.
@@ -302,7 +308,8 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 1, nil).pem())
 	r := &certinfo.Registry{}
-	f := transport.New(transport.Config{Now: start, Registry: r})
+	var log strings.Builder
+	f := transport.New(transport.Config{Now: start, Registry: r, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	before := dialerOf(t, f, rotating(t, dir, dir))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -330,6 +337,7 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 	write(t, dir, "ca.pem", authorityFor(t, "root", 3, nil).pem())
 	serials("3")
 	before.Close()
+	before.Close() // once more: the watch of the other one stays
 	write(t, dir, "ca.pem", authorityFor(t, "root", 4, nil).pem())
 	serials("4")
 	if err := os.RemoveAll(dir); err != nil {
@@ -346,6 +354,11 @@ func TestWatchedDirectoryReloads(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("run: %v, want nil", err)
+	}
+	log.Reset()
+	dialerOf(t, f, rotating(t, dir, dir)).Close()
+	if log.Len() > 0 {
+		t.Errorf("a dialer after the end of Run logs %s", log.String())
 	}
 }
 

@@ -373,6 +373,13 @@ func TestSecretsThatCannotCome(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tt.name, err, want)
 		}
 	}
+	_, err := transport.New(transport.Config{Secrets: &deliverer{}}).Dialer(cluster(trust(ca, func(c *config.TLS) {
+		source := remote("ca")
+		c.Validation, c.ValidationSecret = &config.Validation{TrustedCA: inline("nothing")}, &source
+	})), store.New(store.Options{}).Scope("c"))
+	if want := `transport: cluster "c": transport_socket.typed_config.common_tls_context.combined_validation_context.default_validation_context.trusted_ca: <inline>: no certificate in PEM form`; err == nil || err.Error() != want {
+		t.Errorf("a broken default: %v, want %s", err, want)
+	}
 }
 
 // TestTwoSecretsAtOnce activates a secret while another one arrives: neither is lost.

@@ -127,11 +127,11 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 				for _, s := range e.subscribers {
 					list = append(list, target{s: s, refused: true})
 				}
-				break
+			} else {
+				u := part
+				u.resources = r.resources[i : i+1]
+				deliver(e, u)
 			}
-			u := part
-			u.resources = r.resources[i : i+1]
-			deliver(e, u)
 		}
 		seen[x.Name] = true
 	}

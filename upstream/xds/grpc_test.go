@@ -184,6 +184,15 @@ func TestTargetByURI(t *testing.T) {
 	equal(t, "connections by the cluster", r.counts("cluster.control.upstream_cx_total"), "upstream_cx_total=0")
 }
 
+// TestTargetThatIsNoURI expects an error that names it instead of a stream.
+func TestTargetThatIsNoURI(t *testing.T) {
+	c := &Client{o: Config{Store: store.New(store.Options{}), MaxMessageBytes: 1 << 16}}
+	st, err := c.openGRPC(t.Context(), &config.APISource{GRPC: []config.GRPCService{{TargetURI: "h:1\x7f"}}}, false, "/m")
+	if st != nil || err == nil || !strings.HasPrefix(err.Error(), `xds: target "h:1\x7f": `) {
+		t.Errorf("got %v, %v", st, err)
+	}
+}
+
 // authority signs certificates for 127.0.0.1.
 func authority(t *testing.T) (ca *x509.Certificate, sign func(name string) tls.Certificate) {
 	t.Helper()

@@ -35,8 +35,6 @@ func (m *mux) session(ctx context.Context) (answered bool, err error) {
 		return false, err
 	}
 	s := &session{m: m, st: st, in: make(chan *response), broken: make(chan error, 1), retry: stoppedTimer(), gather: stoppedTimer()}
-	defer s.retry.Stop()
-	defer s.gather.Stop()
 	m.stats.connected.Set(1)
 	defer m.stats.connected.Set(0)
 	m.begin()

@@ -68,6 +68,7 @@ func TestCertificatesAreReadAtLoad(t *testing.T) {
 		{"other-key", certificate("/cert.pem", "/other.pem"), one(at + `tls_certificates[0].private_key: "/other.pem": does not fit the certificate`)},
 		{"authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {filename: /cert.pem}}}}\n", nil},
 		{"inline-authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {inline_string: x}}}}\n", one(at + "validation_context.trusted_ca: <inline>: no certificate in PEM form")},
+		{"bytes-authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {inline_bytes: eA==}}}}\n", one(at + "validation_context.trusted_ca: <inline>: no certificate in PEM form")},
 		{"combined", "tls_context: {common_tls_context: {combined_validation_context: {default_validation_context: {trusted_ca: {filename: /key.pem}}, validation_context_sds_secret_config: {name: s}}}}\n",
 			one(at + `combined_validation_context.default_validation_context.trusted_ca: "/key.pem": no certificate in PEM form`)},
 	}
