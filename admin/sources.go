@@ -176,6 +176,7 @@ type ServerInfo struct {
 	UptimeCurrentEpoch     time.Duration
 	UptimeAllEpochs        time.Duration
 	CommandLine            CommandLine
+	DefaultCommandLine     CommandLine // what CommandLine is without arguments; not in /server_info
 	Node                   *Node
 	HotRestartInitializing bool
 	// PortableCounters is set if counters use atomics only, instead of words for each

@@ -39,6 +39,8 @@ type Startup struct {
 	// the ones in the file. The drain time and strategy, the flush settings of
 	// logs, mutex tracing and the admin address file take effect.
 	CommandLine server.CommandLine
+	// DefaultCommandLine holds the options of a start without arguments.
+	DefaultCommandLine server.CommandLine
 	// Version is the build version that /server_info shows.
 	Version string
 	// Environment looks up environment variables that hold certificates and
@@ -115,7 +117,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 // apply adds the command line options to cfg.
 func (s *Startup) apply(cfg *server.Config) {
 	o := &s.CommandLine
-	cfg.CommandLine, cfg.Version = *o, s.Version
+	cfg.CommandLine, cfg.DefaultCommandLine, cfg.Version = *o, s.DefaultCommandLine, s.Version
 	cfg.AdminAddressPath = o.AdminAddressPath
 	cfg.TraceMutexes = o.EnableMutexTracing
 	cfg.HotRestart = hotRestartOf(o)

@@ -140,6 +140,9 @@ type Config struct {
 	// CommandLine and Node are shown by /server_info.
 	CommandLine admin.CommandLine
 	Node        *admin.Node
+	// DefaultCommandLine is CommandLine without arguments. The live pages show what
+	// differs from it.
+	DefaultCommandLine admin.CommandLine
 }
 
 // NewSink makes a sink of the stats in a store. dial connects to a host of a cluster for

@@ -85,6 +85,7 @@ func (s *Server) Info() admin.ServerInfo {
 		UptimeCurrentEpoch:     time.Since(s.start),
 		UptimeAllEpochs:        max(time.Since(s.began()), 0),
 		CommandLine:            line,
+		DefaultCommandLine:     s.cfg.DefaultCommandLine,
 		Node:                   s.cfg.Node,
 		HotRestartInitializing: s.hot != nil && s.hot.cfg.RestartEpoch > 0 && !s.life.Initialized(),
 		PortableCounters:       !percpu.Enabled,

@@ -295,6 +295,25 @@ func TestServerPage(t *testing.T) {
 	}
 }
 
+// TestDefaultOptionsAreCollapsed expects the options that differ from a start without
+// arguments, and the others quiet behind their number.
+func TestDefaultOptionsAreCollapsed(t *testing.T) {
+	const set, quiet = "<dt>log_path</dt><dd class='num'><span class='wrap'>/log</span></dd>", "<dt>drain_time</dt><dd class='num'><span class='quiet'>600s</span></dd>"
+	info := admin.ServerInfo{CommandLine: admin.CommandLine{LogPath: "/log", DrainTime: 10 * time.Minute}, DefaultCommandLine: admin.CommandLine{DrainTime: 10 * time.Minute, StatsTags: []string{}}}
+	srv := world(t, "plain", func(c *admin.Config) { c.Sources.Info = func() admin.ServerInfo { return info } })
+	body := string(request(srv, "server", "").Body)
+	checkPage(t, srv, []byte(body))
+	shown, collapsed, _ := strings.Cut(body, "<summary class='pad'>39 options with default values</summary>")
+	if !strings.Contains(shown, set) || strings.Contains(shown, "drain_time") || !strings.Contains(collapsed, quiet) || strings.Contains(collapsed, "log_path") {
+		t.Error(body)
+	}
+	info.DefaultCommandLine.DrainTime, info.CommandLine.EnableCoreDump = time.Minute, true
+	body = string(request(srv, "server", "").Body)
+	if shown, _, _ := strings.Cut(body, "<details id='defaults'>"); !strings.Contains(shown, "drain_time") || !strings.Contains(shown, "enable_core_dump") {
+		t.Error(body)
+	}
+}
+
 // TestOverviewNumbers expects the duration of the last flush and its skipped ones, the
 // times of requests, and a warning of skipped flushes.
 func TestOverviewNumbers(t *testing.T) {

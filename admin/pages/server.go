@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -114,8 +115,8 @@ func (v *view) unready() {
 	})
 }
 
-// options appends the command line options of /server_info; those without a value are
-// quiet.
+// options appends the command line options of /server_info. Options with default values are
+// quiet, and collapsed.
 func (v *view) options() {
 	reply := v.site.srv.Request("GET", "/server_info", nil)
 	var info struct {
@@ -125,17 +126,47 @@ func (v *view) options() {
 		v.empty("The options cannot be read.")
 		return
 	}
-	v.pairs(func(pair func(string, func())) {
-		for _, name := range sortedKeys(info.Options) {
-			value := fmt.Sprint(info.Options[name])
-			if value == "" || value == "false" || value == "0" || value == "[]" || value == "0s" {
-				value = cmp.Or(value, none)
-				pair(name, v.text(h("<span class='quiet'>"), value, h("</span>")))
-				continue
-			}
-			pair(name, v.text(h("<span class='wrap'>"), value, h("</span>")))
+	var set, rest []string
+	byDefault := v.defaultOptions()
+	for _, name := range sortedKeys(info.Options) {
+		if byDefault[name] {
+			rest = append(rest, name)
+		} else {
+			set = append(set, name)
 		}
-	})
+	}
+	list := func(names []string, class string) {
+		v.pairs(func(pair func(string, func())) {
+			for _, name := range names {
+				pair(name, v.text(h("<span class='"), class, h("'>"), cmp.Or(fmt.Sprint(info.Options[name]), none), h("</span>")))
+			}
+		})
+	}
+	if len(set) > 0 {
+		list(set, "wrap")
+	}
+	if len(rest) > 0 {
+		v.Put(h("<details id='defaults'><summary class='pad'>"), plural(len(rest), "option"), h(" with default values</summary>\n"))
+		list(rest, "quiet")
+		v.Put(h("</details>\n"))
+	}
+}
+
+// defaultOptions returns the names of the options that have their default values.
+func (v *view) defaultOptions() map[string]bool {
+	out := make(map[string]bool)
+	var info admin.ServerInfo
+	if v.src.Info != nil {
+		info = v.src.Info()
+	}
+	given, byDefault := reflect.ValueOf(info.CommandLine), reflect.ValueOf(info.DefaultCommandLine)
+	for i := range given.NumField() {
+		a, b := given.Field(i), byDefault.Field(i)
+		if empty := a.Kind() == reflect.Slice && a.Len()+b.Len() == 0; empty || reflect.DeepEqual(a.Interface(), b.Interface()) {
+			out[given.Type().Field(i).Tag.Get("json")] = true
+		}
+	}
+	return out
 }
 
 // diagnostics appends the profilers, and what else changes the server as a whole.

@@ -51,9 +51,13 @@ func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemo
 
 // serverConfig returns the configuration of the server, without loggers.
 func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
+	defaults, err := defaultOptions(o)
+	if err != nil {
+		return server.Config{}, err
+	}
 	boot := bootstrap.Startup{
 		FakeSymbols: o.UseFakeSymbolTable,
-		CommandLine: shownOptions(o), Version: buildVersion(), Environment: os.LookupEnv,
+		CommandLine: shownOptions(o), DefaultCommandLine: defaults.CommandLine, Version: buildVersion(), Environment: os.LookupEnv,
 	}
 	for _, tag := range o.StatsTags {
 		name, value, _ := strings.Cut(tag, ":")
@@ -139,6 +143,17 @@ func (i instance) ReopenLogs() {
 
 // Upgrade starts the program again, to take over by hot restart.
 func (i instance) Upgrade() { i.upgrader.upgrade() }
+
+// defaultOptions returns the options of a start without arguments, on this machine and with
+// the product name of o, which is part of some.
+func defaultOptions(o *Options) (*Options, error) {
+	hardware := 1
+	if !o.ConcurrencySet {
+		hardware = int(o.Concurrency)
+	}
+	defaults, _, err := parseOptions([]string{"--product-name", o.Product}, hardware)
+	return defaults, err
+}
 
 // shownOptions is what /server_info shows of the options.
 func shownOptions(o *Options) server.CommandLine {

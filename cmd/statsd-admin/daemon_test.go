@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/server"
@@ -47,6 +50,19 @@ func TestServerInfoShowsOptions(t *testing.T) {
 		const portable = `,
  "portable_counters": true` // under the race detector, for one
 		golden.Check(t, name, []byte(strings.NewReplacer(dir, "DIR", buildVersion(), "VERSION", portable, "").Replace(string(reply.Body))))
+	}
+}
+
+// TestDefaultOptions: the server knows what the options are without arguments.
+func TestDefaultOptions(t *testing.T) {
+	for _, product := range []string{"proxy", "envoy"} {
+		d, log := instanceOf(t, t.TempDir(), []string{"--config-yaml", "{}", "--drain-time-s", "5", "--product-name", product})
+		info := d.Info()
+		want := info.DefaultCommandLine
+		want.ConfigYAML, want.DrainTime, want.LogPath = "{}", 5*time.Second, log
+		if diff := cmp.Diff(want, info.CommandLine); diff != "" || info.DefaultCommandLine.DrainTime != 10*time.Minute {
+			t.Errorf("%s: %s", product, diff)
+		}
 	}
 }
 
