@@ -37,11 +37,6 @@ func TestAllocs(t *testing.T) {
 				sinkInt += len(c.Text())
 			}
 		}},
-		{"Symbols", func() {
-			for sym := range Symbols(enc) {
-				sinkInt += int(sym)
-			}
-		}},
 		{"Hash", func() { sinkInt = int(tab.Hash(long)) }},
 		{"CountLookup, on, known name", func() { tab.CountLookup(name) }},
 		{"CountLookup, off", func() { off.CountLookup(long) }},

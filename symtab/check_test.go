@@ -1,6 +1,9 @@
 package symtab
 
-import "testing"
+import (
+	"iter"
+	"testing"
+)
 
 // checkTable compares the redundant parts of the table. The table must not be
 // in use.
@@ -127,4 +130,21 @@ func chunkCount(tab *Table) (n, groups int) {
 		}
 	}
 	return n, groups
+}
+
+// symbolsOf yields the symbols of enc in order, without literal segments.
+func symbolsOf(enc []byte) iter.Seq[Symbol] {
+	return func(yield func(Symbol) bool) {
+		for c := (Cursor{rest: payload(enc)}); c.Next(); {
+			if sym := c.Symbol(); sym != 0 && !yield(sym) {
+				return
+			}
+		}
+	}
+}
+
+// size returns the number of bytes of the encoded name at the start of b.
+func size(b []byte) int {
+	n, w := uvarint(b)
+	return min(w+int(min(n, uint64(len(b)))), len(b))
 }

@@ -1,20 +1,6 @@
 package symtab
 
-import (
-	"encoding/binary"
-	"iter"
-)
-
-// Size returns the number of bytes of the encoded name at the start of b,
-// including its length prefix. Functions that take an encoded name read no
-// further, so a name can be followed by other bytes.
-func Size(b []byte) int {
-	n, w := uvarint(b)
-	return min(w+int(min(n, uint64(len(b)))), len(b))
-}
-
-// IsEmpty reports whether enc is the empty name.
-func IsEmpty(enc []byte) bool { return len(payload(enc)) == 0 }
+import "encoding/binary"
 
 // AppendLiteral appends an encoded name with s, including its dots, as a single
 // literal segment. It takes no lock and holds no reference. The empty string
@@ -41,18 +27,6 @@ func (t *Table) AppendJoin(dst []byte, parts ...[]byte) []byte {
 		dst = append(dst, payload(p)...)
 	}
 	return dst
-}
-
-// Symbols yields the symbols of enc in order, without literal segments.
-func Symbols(enc []byte) iter.Seq[Symbol] {
-	return func(yield func(Symbol) bool) {
-		for rest := payload(enc); len(rest) > 0; {
-			var sym Symbol
-			if sym, _, rest = segment(rest); sym != 0 && !yield(sym) {
-				return
-			}
-		}
-	}
 }
 
 // Cursor walks the segments of an encoded name without allocating:

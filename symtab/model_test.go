@@ -38,7 +38,7 @@ func TestModel(t *testing.T) {
 		add := func(enc []byte, text string, tokens []string) {
 			names = append(names, held{enc, text, tokens})
 			i := 0
-			for sym := range Symbols(enc) {
+			for sym := range symbolsOf(enc) {
 				tok := tokens[i]
 				i++
 				if refs[tok]++; refs[tok] == 1 {
@@ -81,9 +81,9 @@ func TestModel(t *testing.T) {
 				tab.Retain(enc)
 				text := a.text + "." + b.text
 				switch {
-				case IsEmpty(a.enc):
+				case len(payload(a.enc)) == 0:
 					text = b.text
-				case IsEmpty(b.enc):
+				case len(payload(b.enc)) == 0:
 					text = a.text
 				}
 				add(enc, text, slices.Concat(a.tokens, b.tokens))
@@ -209,7 +209,7 @@ func TestConcurrent(t *testing.T) {
 				tab.EqualText(*a, view(buf))
 				tab.Compare(*a, *b)
 				tab.HasPrefix(*a, *b)
-				for sym := range Symbols(*a) {
+				for sym := range symbolsOf(*a) {
 					// The bytes of a token are never a mix of two.
 					if tok := tab.Token(sym); len(tok) > 0 && len(tok) < bigToken && strings.Trim(string(tok), string(tok[:1])) != "" {
 						t.Errorf("symbol %d reads %.40q", sym, tok)

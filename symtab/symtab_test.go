@@ -56,12 +56,9 @@ func TestRoundTrip(t *testing.T) {
 		if got := TrimName(tt.in); got != tt.want {
 			t.Errorf("TrimName(%.40q) = %.40q, want %.40q", tt.in, got, tt.want)
 		}
-		if got, want := IsEmpty(enc), tt.want == ""; got != want {
-			t.Errorf("IsEmpty(encoding of %.40q) = %t, want %t", tt.in, got, want)
-		}
 		tail := append(slices.Clone(enc), "behind"...)
-		if got := Size(tail); got != len(enc) {
-			t.Errorf("Size(encoding of %.40q and more) = %d, want %d", tt.in, got, len(enc))
+		if got := size(tail); got != len(enc) {
+			t.Errorf("size(encoding of %.40q and more) = %d, want %d", tt.in, got, len(enc))
 		}
 		if got := text(tab, tail); got != tt.want {
 			t.Errorf("%.40q in a larger buffer reads back as %.40q", tt.in, got)
@@ -118,7 +115,7 @@ func TestNumberReuse(t *testing.T) {
 	tab := New(Options{})
 	number := func(token string) (Symbol, []byte) {
 		enc := tab.AppendEncode(nil, token)
-		for sym := range Symbols(enc) {
+		for sym := range symbolsOf(enc) {
 			return sym, enc
 		}
 		t.Fatalf("no symbol for %q", token)
@@ -177,7 +174,7 @@ func TestLowestPageFirst(t *testing.T) {
 	var freed []Symbol
 	for i := 0; i < 130*pageSize; i += 10 * pageSize {
 		enc = tab.AppendEncode(enc[:0], strconv.Itoa(i))
-		for sym := range Symbols(enc) {
+		for sym := range symbolsOf(enc) {
 			freed = append(freed, sym)
 		}
 		for range 3 {
@@ -185,7 +182,7 @@ func TestLowestPageFirst(t *testing.T) {
 		}
 	}
 	for i, want := range freed {
-		for got := range Symbols(tab.AppendEncode(nil, fmt.Sprint("new", i))) {
+		for got := range symbolsOf(tab.AppendEncode(nil, fmt.Sprint("new", i))) {
 			if got != want {
 				t.Errorf("new token %d is number %d, want %d", i, got, want)
 			}
@@ -209,8 +206,8 @@ func TestLengthsAroundVarints(t *testing.T) {
 				if how == "tokens" {
 					want = strings.Repeat(".", n-1) + "x"
 				}
-				if got := text(tab, enc[2:]); got != want || Size(enc[2:]) != len(enc)-2 || string(enc[:2]) != "> " {
-					t.Errorf("%s of %d: %q in %d of %d bytes", how, n, got, Size(enc[2:]), len(enc)-2)
+				if got := text(tab, enc[2:]); got != want || size(enc[2:]) != len(enc)-2 || string(enc[:2]) != "> " {
+					t.Errorf("%s of %d: %q in %d of %d bytes", how, n, got, size(enc[2:]), len(enc)-2)
 				}
 			}
 		}
@@ -232,7 +229,7 @@ func TestNumberReuseAcrossPages(t *testing.T) {
 	}
 	for i := range encs {
 		if i%(3*pageSize) != 0 {
-			for sym := range Symbols(tab.AppendEncode(nil, fmt.Sprint("second", i))) {
+			for sym := range symbolsOf(tab.AppendEncode(nil, fmt.Sprint("second", i))) {
 				if int(sym) > top {
 					t.Fatalf("number %d issued while %d numbers are free", sym, n-tab.NumSymbols()+1)
 				}
@@ -297,8 +294,8 @@ func TestJoin(t *testing.T) {
 		if got[0] != 'k' || text(tab, got[1:]) != tt.want {
 			t.Errorf("join of %q reads %q, want %q", tt.parts, text(tab, got[1:]), tt.want)
 		}
-		if Size(got[1:]) != len(got)-1 {
-			t.Errorf("join of %q takes %d bytes, its Size is %d", tt.parts, len(got)-1, Size(got[1:]))
+		if size(got[1:]) != len(got)-1 {
+			t.Errorf("join of %q takes %d bytes, its size is %d", tt.parts, len(got)-1, size(got[1:]))
 		}
 	}
 }
@@ -401,10 +398,10 @@ func TestSegments(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("segments of a.b|=x.y|a: %v, want %v", got, want)
 	}
-	if got := slices.Collect(Symbols(enc)); !slices.Equal(got, []Symbol{1, 2, 1}) {
+	if got := slices.Collect(symbolsOf(enc)); !slices.Equal(got, []Symbol{1, 2, 1}) {
 		t.Errorf("symbols of a.b|=x.y|a: %v, want 1 2 1", got)
 	}
-	for sym := range Symbols(enc) {
+	for sym := range symbolsOf(enc) {
 		if sym != 1 {
 			t.Errorf("Symbols went on after a break")
 		}
@@ -454,9 +451,9 @@ func checkReaders(tab *Table, enc []byte) {
 		tab.Token(c.Symbol())
 		c.Text()
 	}
-	for range Symbols(enc) {
+	for range symbolsOf(enc) {
 	}
-	_ = enc[:Size(enc)]
+	_ = enc[:size(enc)]
 }
 
 // TestNoNumbersLeft runs out of symbols: further tokens become literals.

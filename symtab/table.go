@@ -11,7 +11,8 @@
 // with varints of 7-bit groups, least significant first. Symbol 0 is never
 // issued; in an encoding it starts a literal segment, which carries its own
 // bytes: 0, varint(length), bytes. Literal segments may contain dots. They are
-// not shared, take no lock and hold no reference.
+// not shared, take no lock and hold no reference. Functions that take an encoded
+// name read no further, so a name can be followed by other bytes.
 //
 // # Concurrency
 //
