@@ -70,6 +70,10 @@ func (s *Sink) kind() string {
 
 // create makes the sink with the options o.
 func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sink, error) {
+	tls, err := s.tls.config()
+	if err != nil {
+		return nil, err
+	}
 	switch s.kind() {
 	case "statsd":
 		c := *s.StatsD
@@ -77,19 +81,11 @@ func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sin
 		return created(statsdsink.New(c))
 	case "remote_write":
 		c := *s.RemoteWrite
-		c.Options = o
-		var err error
-		if c.HTTP.TLS, err = s.tls.config(); err != nil {
-			return nil, err
-		}
+		c.Options, c.HTTP.TLS = o, tls
 		return created(remotewrite.New(c))
 	case "otlp":
 		c := *s.OTLP
-		c.Options = o
-		var err error
-		if c.HTTP.TLS, err = s.tls.config(); err != nil {
-			return nil, err
-		}
+		c.Options, c.HTTP.TLS = o, tls
 		if s.grpc {
 			if c.Transport, err = sinkgrpc.New(sinkgrpc.Config{Config: c.HTTP, Gzip: c.Gzip, Method: otlp.GRPCMethod, Port: otlp.GRPCPort, Dial: s.dialer(dial)}); err != nil {
 				return nil, err
@@ -106,12 +102,7 @@ func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sin
 		return created(jsonlines.New(c))
 	case "metrics_service":
 		c := *s.Metrics
-		c.Options = o
-		var err error
-		if c.Receiver.TLS, err = s.tls.config(); err != nil {
-			return nil, err
-		}
-		c.Dial = s.dialer(dial)
+		c.Options, c.Receiver.TLS, c.Dial = o, tls, s.dialer(dial)
 		return created(metricsservice.New(c))
 	}
 	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
