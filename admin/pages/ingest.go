@@ -43,7 +43,7 @@ func showIngest(v *view) error {
 			v.Put(h("<p class='pad quiet'>"), rep.Expiry, h("</p>\n"))
 		}
 	})
-	v.panel("kinds-head", "Received series", nil, func() {
+	v.panel("kinds-head", "Received series", func() { v.actions("kinds", "/ingest?format=json") }, func() {
 		g := v.grid("kinds", "Received series by kind", "", order{}, column{head: "Kind"}, column{head: "series", class: "num"}, column{head: "created", class: "num"}, column{head: "expired", class: "num"})
 		for _, k := range rep.Series {
 			g.row("")
@@ -248,7 +248,7 @@ func (v *view) tops(rep *report.Report) {
 		if len(list) == 0 {
 			return
 		}
-		v.panel(id+"-head", title, nil, func() {
+		v.panel(id+"-head", title, func() { v.actions(id, "/ingest?format=json") }, func() {
 			g := v.grid(id, title, "", order{}, column{head: head, class: "name"}, column{head: "count", class: "num"})
 			for _, x := range list[:min(10, len(list))] {
 				g.row("")
@@ -263,7 +263,7 @@ func (v *view) tops(rep *report.Report) {
 	if len(rep.Newest) == 0 {
 		return
 	}
-	v.panel("newest-head", "Newest series", nil, func() {
+	v.panel("newest-head", "Newest series", func() { v.actions("newest", "/ingest?format=json") }, func() {
 		g := v.grid("newest", "Newest series", "cards dense", order{}, column{head: "Name", class: "name"}, column{head: "Kind"}, column{head: "Time"})
 		last := slices.Clone(rep.Newest[max(0, len(rep.Newest)-10):])
 		slices.Reverse(last)

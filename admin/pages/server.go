@@ -205,7 +205,11 @@ func (v *view) diagnostics() {
 // lookups appends the recent lookups of stat names.
 func (v *view) lookups() {
 	symbols := v.site.srv.Store().Symbols()
-	v.panel("lookups", "Recent lookups of stat names", func() { v.request("/stats/recentlookups") }, func() {
+	actions := func() { v.request("/stats/recentlookups") }
+	if symbols.RecentEnabled() {
+		actions = func() { v.actions("recent-lookups", "/stats/recentlookups") }
+	}
+	v.panel("lookups", "Recent lookups of stat names", actions, func() {
 		v.Put(h("<div class='pad row'><span>"), plural(symbols.RecentTotal(), "lookup"), h(" in total</span>"))
 		if v.permits("/stats/recentlookups/enable") {
 			v.button("../stats/recentlookups/enable", "Record", "Lookups are recorded; each gets 40 to 100 ns slower.")
