@@ -9,6 +9,8 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+
+	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
 // clearPath removes an unused socket at a.location. It returns an error for
@@ -47,7 +49,7 @@ func setRights(path string, c *ListenerConfig) error {
 		uid = n
 	}
 	if c.Group != "" {
-		n, err := groupID(c.Group)
+		n, err := unixsock.GroupID(c.Group)
 		if err != nil {
 			return err
 		}
@@ -70,15 +72,4 @@ func userID(name string) (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(u.Uid)
-}
-
-func groupID(name string) (int, error) {
-	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
-		return int(n), nil
-	}
-	g, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(g.Gid)
 }

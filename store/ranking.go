@@ -112,9 +112,9 @@ func (r *ranking) startOf(prefix []byte, from, pos int) int {
 }
 
 // update makes chunks the chunks of r.
-func (r *ranking) update(x *Explorer, chunks [][]id) (changed bool) {
+func (r *ranking) update(x *Explorer, chunks [][]id) {
 	if len(chunks) == len(r.chunks) && (len(chunks) == 0 || &chunks[0] == &r.chunks[0]) {
-		return false
+		return // they are
 	}
 	old := r.byFirst
 	r.byFirst = make(map[*id]*chunkSums, len(chunks))
@@ -156,7 +156,6 @@ func (r *ranking) update(x *Explorer, chunks [][]id) (changed bool) {
 		r.sum(x, c)
 	}
 	r.chunks, r.sums = chunks, sums
-	return true
 }
 
 // before returns the chunk that was replaced by one with ids, or nil.

@@ -100,7 +100,7 @@ func (s *Store) ownsMetric(p naming.Owner, name string) bool {
 		metric = append(append(metric, sm.base...), sm.suffix...)
 	} else {
 		f := s.ownerFamily(o)
-		metric, _ = s.appendMetric(nil, f)
+		metric, _ = s.appendMetric(f)
 		if sp := s.series.of(f); sp != nil {
 			metric = append(metric, sp.Suffix...)
 		}
@@ -137,8 +137,8 @@ func (sm *sharedMetric) remove(owner metricOwner, name string) {
 // suffix distinguishes metric names of k from equal names of other kinds.
 func (k Kind) suffix() string { return naming.Suffix(k.word()) }
 
-func (s *Store) appendMetric(dst []byte, f family) ([]byte, bool) {
-	return s.opts.Naming.AppendMetric(dst, f.name, f.network, f.kind == KindCounter)
+func (s *Store) appendMetric(f family) ([]byte, bool) {
+	return s.opts.Naming.AppendMetric(nil, f.name, f.network, f.kind == KindCounter)
 }
 
 // of returns the Series of a family, nil if it has none.
@@ -251,7 +251,7 @@ func (s *Store) enterSeries(x id) {
 // Network input cannot take a name from the program's own stats: it gets a
 // suffix even if it was first.
 func (s *Store) claimMetric(f family, owner metricOwner) {
-	metric, ok := s.appendMetric(nil, f)
+	metric, ok := s.appendMetric(f)
 	if !ok {
 		return
 	}
@@ -337,7 +337,7 @@ func (s *Store) sharedBy(o metricOwner) *sharedMetric {
 	first := s.ownerFamily(o)
 	sm := &sharedMetric{lead: first.name, network: first.network, members: make(map[metricOwner]string), forms: make(map[string]int)}
 	sm.add(o, first.name)
-	m, _ := s.appendMetric(nil, first)
+	m, _ := s.appendMetric(first)
 	sm.base = string(m)
 	if sp := s.series.of(first); sp != nil {
 		sm.lead, sm.suffix = sp.lead, sp.Suffix
@@ -407,7 +407,7 @@ func (s *Store) leaveMetric(f family, owner metricOwner) {
 	if idx.owners.Len() == 0 {
 		return
 	}
-	metric, ok := s.appendMetric(nil, f)
+	metric, ok := s.appendMetric(f)
 	if !ok {
 		return
 	}

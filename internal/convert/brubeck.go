@@ -104,7 +104,7 @@ func (c *conversion) brubeckCarbon(v *value, o *object, every, flush time.Durati
 			v.note(sink, "%v is not a multiple of %v, the interval of flushes", every, flush)
 		}
 	}
-	own.set("address", joined(o.take("address").host("127.0.0.1"), o.take("port").port(2003)))
+	own.set("address", joined(o.take("address").host(), o.take("port").port(2003)))
 	v.note(own, "fields of timers have other names: upper_75 in place of percentile.75")
 	own.set("percentiles", []float64{75, 95, 98, 99, 99.9})
 	if p := o.take("pickle"); p.boolean(false) {

@@ -154,7 +154,7 @@ func (c *conversion) statsdGraphite(o *object, zeros bool) {
 		return
 	}
 	_, sink := c.sink("graphite")
-	sink.set("address", joined(host.host("127.0.0.1"), port.port(2003)))
+	sink.set("address", joined(host.host(), port.port(2003)))
 	layout := "legacy"
 	if !group.take("legacyNamespace").boolean(true) {
 		layout = "modern"
@@ -196,7 +196,7 @@ func (c *conversion) statsdRepeater(o *object) {
 		if t != nil && host == nil {
 			c.errorf(v.node, v.path, "has no host")
 		}
-		relayTarget(route, v, network, host.host("127.0.0.1"), port.port(8125))
+		relayTarget(route, v, network, host.host(), port.port(8125))
 		t.rest(nil, route)
 	}
 }
@@ -225,7 +225,7 @@ func (c *conversion) statsdProxy(o *object) {
 	nodes := o.take("nodes")
 	for _, v := range nodes.list() {
 		t := v.object()
-		host, port, admin := t.take("host").host("127.0.0.1"), t.take("port").port(8125), t.take("adminport")
+		host, port, admin := t.take("host").host(), t.take("port").port(8125), t.take("adminport")
 		target := relayTarget(route, v, "udp", host, port)
 		if admin != nil {
 			check := target.child("health_check")

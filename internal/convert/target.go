@@ -120,8 +120,9 @@ func (v *value) listenHost(otherwise string) string {
 	return ip.String()
 }
 
-// host returns the name or address of another server.
-func (v *value) host(otherwise string) string {
+// host returns the name or address of another server, the loopback address without one.
+func (v *value) host() string {
+	const otherwise = "127.0.0.1"
 	host := strings.TrimSpace(v.text(""))
 	if host == "" {
 		return otherwise

@@ -44,7 +44,7 @@ func (c *conversion) telegraf(o *object) {
 	servers := inputs.take("statsd").list()
 	scrape, client := t.scrape(outputs)
 	admin := c.adminSection(scrape)
-	t.interval = c.flushInterval(agent.take("interval"), t.gather(agent, servers))
+	t.interval = c.flushInterval(agent.take("interval"), t.gather(agent))
 	statsd := c.out.child("statsd")
 	for _, v := range servers {
 		t.input(v.object(), statsd)
@@ -95,13 +95,12 @@ type telegraf struct {
 }
 
 // gather returns how often inputs are read: that of the first input or of the agent.
-func (t *telegraf) gather(agent *object, servers []*value) time.Duration {
+func (t *telegraf) gather(agent *object) time.Duration {
 	d := time.Duration(0)
 	if agent != nil && agent.items["interval"] != nil {
 		d = agent.items["interval"].duration(0, time.Second)
 	}
-	d = cmp.Or(d, 10*time.Second)
-	return d
+	return cmp.Or(d, 10*time.Second)
 }
 
 // input converts an input. The first one decides the settings of the whole server.
@@ -298,7 +297,7 @@ func (t *telegraf) output(kind string, v *value) {
 	case "graphite":
 		own = t.graphite(v, o)
 	case "opentelemetry":
-		own = t.otlp(v, o)
+		own = t.otlp(o)
 	case "http":
 		own = t.remoteWrite(v, o)
 	case "file":
@@ -358,7 +357,7 @@ func (t *telegraf) graphite(v *value, o *object) (own *section) {
 	return own
 }
 
-func (t *telegraf) otlp(v *value, o *object) *section {
+func (t *telegraf) otlp(o *object) *section {
 	address := o.take("service_address")
 	host, port, ok := "localhost", 4317, true
 	if address != nil {

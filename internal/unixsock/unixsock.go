@@ -116,7 +116,7 @@ func Adopt(ln *net.UnixListener, path string) (*Listener, error) {
 
 func prepare(path string, mode fs.FileMode, group string) error {
 	if group != "" {
-		gid, err := groupID(group)
+		gid, err := GroupID(group)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,8 @@ func prepare(path string, mode fs.FileMode, group string) error {
 	return os.Chmod(path, mode.Perm())
 }
 
-func groupID(group string) (int, error) {
+// GroupID returns the number of a group that is given by its name or number.
+func GroupID(group string) (int, error) {
 	if gid, err := strconv.ParseUint(group, 10, 32); err == nil && gid < 1<<32-1 { // the highest means no change
 		return int(gid), nil
 	}

@@ -187,11 +187,11 @@ func TestNeverWider(t *testing.T) {
 
 // TestHighestGroup: chown takes the highest number for "no change", so it is no group.
 func TestHighestGroup(t *testing.T) {
-	if gid, err := groupID("4294967294"); err != nil || gid != 4294967294 {
+	if gid, err := GroupID("4294967294"); err != nil || gid != 4294967294 {
 		t.Errorf("group %d, error %v", gid, err)
 	}
 	for _, name := range []string{"4294967295", "4294967296", "-1", ""} {
-		if gid, err := groupID(name); err == nil {
+		if gid, err := GroupID(name); err == nil {
 			t.Errorf("%q is the group %d", name, gid)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -48,7 +49,7 @@ func (p *peer) verify(s tls.ConnectionState) error {
 			return &peerError{err}
 		}
 	}
-	if err := p.name(v, leaf); err != nil && !v.AcceptUntrusted {
+	if err := p.name(leaf); err != nil && !v.AcceptUntrusted {
 		p.t.stats.verifySAN.Inc()
 		return &peerError{err}
 	}
@@ -111,23 +112,19 @@ func (p *peer) chain(v *config.Validation, sent []*x509.Certificate) error {
 }
 
 // name checks the alternative names.
-func (p *peer) name(v *config.Validation, leaf *x509.Certificate) error {
+func (p *peer) name(leaf *x509.Certificate) error {
 	switch {
 	case len(p.sans) > 0:
-		for _, name := range p.sans {
-			if hasName(leaf, name) {
-				return nil
-			}
+		if slices.ContainsFunc(p.sans, func(name string) bool { return hasName(leaf, name) }) {
+			return nil
 		}
 		return fmt.Errorf("none of its names is one of %q", p.sans)
 	case p.t.t.AutoSNISANValidation:
 		if p.sni == "" {
 			return errors.New("there is no server name to check its names against")
 		}
-		for _, name := range leaf.DNSNames {
-			if matchDNS(name, p.sni) {
-				return nil
-			}
+		if slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return matchDNS(name, p.sni) }) {
+			return nil
 		}
 		return fmt.Errorf("it is not for %q", p.sni)
 	case len(p.m.sans) == 0:
