@@ -10,6 +10,7 @@ type defaultRow struct {
 	tokens    string
 	regex     string
 	code      handCode
+	guard     guard    // passes every name that the expression matches
 	first     string   // see rule.first; token rows state it in the pattern
 	firsts    []string // see rule.firsts
 	forbidden string
@@ -28,37 +29,43 @@ const (
 func defaultTable() []defaultRow {
 	sslFirsts := []string{"listener", "cluster"}
 	return []defaultRow{
-		{tag: "response_code", regex: `_rq(_(\d{3}))$`, code: responseCode},
-		{tag: "response_code_class", regex: `_rq_((\d))xx$`, code: responseCodeClass},
-		{tag: "dynamo_partition_id", code: dynamoPartitionID, first: "http",
+		{tag: "response_code", code: responseCode, guard: guard{kind: codeSuffix},
+			regex: `_rq(_(\d{3}))$`},
+		{tag: "response_code_class", code: responseCodeClass, guard: guard{kind: codeSuffix},
+			regex: `_rq_((\d))xx$`},
+		{tag: "dynamo_partition_id", code: dynamoPartitionID, guard: guard{tokenLength, 8, 2, uint8(len("dynamodb"))}, first: "http",
 			regex: `^http\.` + reToken + `\.dynamodb\.table\.` + reToken + `\.capacity\.` + reToken + `(\.__partition_id=(\w{7}))$`},
-		{tag: "dynamo_operation", code: dynamoOperation, first: "http",
+		{tag: "dynamo_operation", code: dynamoOperation, guard: guard{min: 4}, first: "http",
 			regex: `^http\.` + reToken + `\.dynamodb.(?:operation|table\.` + reToken + `\.capacity)(\.(` + reToken + `))(?:\.|$)`},
-		{tag: "dynamo_table", code: dynamoTable, first: "http",
+		{tag: "dynamo_table", code: dynamoTable, guard: guard{min: 5}, first: "http",
 			regex: `^http\.` + reToken + `\.dynamodb.(?:table|error)\.((` + reToken + `)\.)`},
-		{tag: "ssl_cipher", regex: `^listener\..*?\.ssl\.ciphers(\.([\w-]+))$`, code: sslCipher, first: "listener"},
-		{tag: "ssl_curve", regex: reEither + `curves(\.([\w-]+))$`, code: sslCurve, firsts: sslFirsts},
-		{tag: "ssl_sigalg", regex: reEither + `sigalgs(\.([\w-]+))$`, code: sslSigalg, firsts: sslFirsts},
-		{tag: "ssl_version", regex: reEither + `versions(\.(TLSv\d\.\d))$`, code: sslVersion, firsts: sslFirsts},
-		{tag: cipherSuite, code: clusterCipher, first: "cluster",
+		{tag: "ssl_cipher", code: sslCipher, guard: guard{lengthFromEnd, 5, 2, uint8(len("ciphers"))}, first: "listener",
+			regex: `^listener\..*?\.ssl\.ciphers(\.([\w-]+))$`},
+		{tag: "ssl_curve", code: sslCurve, guard: guard{lengthFromEnd, 5, 2, uint8(len("curves"))}, firsts: sslFirsts,
+			regex: reEither + `curves(\.([\w-]+))$`},
+		{tag: "ssl_sigalg", code: sslSigalg, guard: guard{lengthFromEnd, 5, 2, uint8(len("sigalgs"))}, firsts: sslFirsts,
+			regex: reEither + `sigalgs(\.([\w-]+))$`},
+		{tag: "ssl_version", code: sslVersion, guard: guard{lengthFromEnd, 6, 3, uint8(len("versions"))}, firsts: sslFirsts,
+			regex: reEither + `versions(\.(TLSv\d\.\d))$`},
+		{tag: cipherSuite, code: clusterCipher, guard: guard{tokenLength, 5, 2, uint8(len("ssl"))}, first: "cluster",
 			regex: `^cluster\.` + reToken + `\.ssl\.ciphers(\.([\w-]+))$`},
-		{tag: "tls_certificate", code: tlsCertificate, firsts: sslFirsts,
+		{tag: "tls_certificate", code: tlsCertificate, guard: guard{lengthFromEnd, 6, 3, uint8(len("certificate"))}, firsts: sslFirsts,
 			regex: reEither + `certificate\.((` + reToken + `)\.)\w+$`},
-		{tag: "http_conn_manager_prefix", code: listenerHTTP, first: "listener",
+		{tag: "http_conn_manager_prefix", code: listenerHTTP, guard: guard{min: 5}, first: "listener",
 			regex: `^listener\..*?\.http\.((` + reToken + `)\.)`},
-		{tag: "worker_id", code: workerID, firsts: []string{"listener", "server", "listener_manager"},
+		{tag: "worker_id", code: workerID, guard: guard{min: 3}, firsts: []string{"listener", "server", "listener_manager"},
 			regex: `^(?:listener\.(?:` + reAddress + `|` + reToken + `)\.|server\.|listener_manager\.)worker_((\d+)\.)`},
-		{tag: "listener_address", code: listenerAddress, first: "listener", forbidden: "admin",
+		{tag: "listener_address", code: listenerAddress, guard: guard{min: 3}, first: "listener", forbidden: "admin",
 			regex: `^listener\.((` + reAddress + `|` + reToken + `)\.)`},
-		{tag: "rds_route_config", code: rdsRouteConfig, first: "http",
+		{tag: "rds_route_config", code: rdsRouteConfig, guard: guard{tokenLength, 5, 2, uint8(len("rds"))}, first: "http",
 			regex: `^http\.` + reToken + `\.rds\.(([\w\-\./]+)\.)\w+?$`},
-		{tag: "scoped_rds_config", code: scopedRDSConfig, first: "http",
+		{tag: "scoped_rds_config", code: scopedRDSConfig, guard: guard{tokenLength, 5, 2, uint8(len("scoped_rds"))}, first: "http",
 			regex: `^http\.` + reToken + `\.scoped_rds\.(([\w\-\./]+)\.)\w+?$`},
-		{tag: "rbac_http_prefix", code: rbacHTTPPrefix, first: "http", forbidden: "policy",
+		{tag: "rbac_http_prefix", code: rbacHTTPPrefix, guard: guard{tokenLength, 5, 2, uint8(len("rbac"))}, first: "http", forbidden: "policy",
 			regex: `^http\.` + reToken + `\.rbac\.((` + reToken + `)\.)`},
-		{tag: "proxy_protocol_prefix", code: proxyProtocolPrefix, first: "proxy_proto", forbidden: "versions",
+		{tag: "proxy_protocol_prefix", code: proxyProtocolPrefix, guard: guard{min: 3}, first: "proxy_proto", forbidden: "versions",
 			regex: `^proxy_proto\.((` + reToken + `)\.).+$`},
-		{tag: "proxy_protocol_version", code: proxyProtocolVersion, first: "proxy_proto",
+		{tag: "proxy_protocol_version", code: proxyProtocolVersion, guard: guard{min: 4}, first: "proxy_proto",
 			regex: `^proxy_proto\.((?:` + reToken + `\.)?versions\.v(\d)\.)\w+$`},
 
 		{tag: "mongo_callsite", tokens: "mongo.*.collection.*.callsite.$.query.**"},
@@ -106,7 +113,7 @@ func defaultRules(product string) []rule {
 			continue
 		}
 		rules = append(rules, rule{
-			tag: name, kind: byHand, text: row.regex, code: row.code,
+			tag: name, kind: byHand, text: row.regex, code: row.code, passes: row.guard,
 			first: row.first, firsts: row.firsts, forbidden: row.forbidden,
 		})
 	}

@@ -44,7 +44,7 @@ func (r *rule) guard() guard {
 	case tokenSearch:
 		return r.pattern.guard()
 	case byHand:
-		return r.code.guard()
+		return r.passes
 	}
 	return guard{}
 }
@@ -67,42 +67,4 @@ func (p pattern) guard() guard {
 		}
 	}
 	return g
-}
-
-func (c handCode) guard() guard {
-	switch c {
-	case responseCode, responseCodeClass:
-		return guard{kind: codeSuffix}
-	case dynamoPartitionID:
-		return guard{tokenLength, 8, 2, uint8(len("dynamodb"))}
-	case dynamoOperation:
-		return guard{min: 4}
-	case dynamoTable:
-		return guard{min: 5}
-	case sslCipher:
-		return guard{lengthFromEnd, 5, 2, uint8(len("ciphers"))}
-	case sslCurve:
-		return guard{lengthFromEnd, 5, 2, uint8(len("curves"))}
-	case sslSigalg:
-		return guard{lengthFromEnd, 5, 2, uint8(len("sigalgs"))}
-	case sslVersion:
-		return guard{lengthFromEnd, 6, 3, uint8(len("versions"))}
-	case clusterCipher:
-		return guard{tokenLength, 5, 2, uint8(len("ssl"))}
-	case tlsCertificate:
-		return guard{lengthFromEnd, 6, 3, uint8(len("certificate"))}
-	case listenerHTTP:
-		return guard{min: 5}
-	case workerID, listenerAddress, proxyProtocolPrefix:
-		return guard{min: 3}
-	case rdsRouteConfig:
-		return guard{tokenLength, 5, 2, uint8(len("rds"))}
-	case scopedRDSConfig:
-		return guard{tokenLength, 5, 2, uint8(len("scoped_rds"))}
-	case rbacHTTPPrefix:
-		return guard{tokenLength, 5, 2, uint8(len("rbac"))}
-	case proxyProtocolVersion:
-		return guard{min: 4}
-	}
-	return guard{}
 }

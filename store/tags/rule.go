@@ -41,6 +41,7 @@ type rule struct {
 	literal string         // expression: occurs in every match, "" if unknown
 	pattern pattern        // tokenSearch
 	code    handCode       // byHand
+	passes  guard          // byHand
 }
 
 // span is a half-open range of bytes of a name.
