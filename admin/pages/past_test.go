@@ -243,14 +243,19 @@ func TestSparks(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := string(srv.Request("GET", Prefix+"stats", nil).Body)
-	for _, want := range []string{
-		"<span data-spark='a.x' data-step='5000' data-points='2*59'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='1.6,1.5 96.0,1.5 '/></svg></span>",
-		"<span data-spark='a.y' data-step='5000' data-points='0*56 1*3'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='1.6,18.5 91.1,18.5 92.7,1.5 96.0,1.5 '/></svg></span>",
-		"<span data-spark='idle' data-step='5000' data-points='0*59'></span>",
-		"<span data-spark='g' data-step='5000' data-points='0*55 1*4'><svg",
+	row := func(body, name string) string {
+		_, rest, _ := strings.Cut(body, "data-stat='"+name+"'")
+		in, _, _ := strings.Cut(rest, "</tr>")
+		return in
+	}
+	for name, want := range map[string]string{
+		"a.x":  "<span data-spark data-step='5000' data-points='2*59'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='1.6,1.5 96.0,1.5 '/></svg></span>",
+		"a.y":  "<span data-spark data-step='5000' data-points='0*56 1*3'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='1.6,18.5 91.1,18.5 92.7,1.5 96.0,1.5 '/></svg></span>",
+		"idle": "<span data-spark data-step='5000' data-points='0*59'></span>",
+		"g":    "<span data-spark data-step='5000' data-points='0*55 1*4'><svg",
 	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s in\n%s", want, body)
+		if got := row(body, name); !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
 	if got, want := string(srv.Request("GET", Prefix+"stats?filter=^(a[.]|g$|idle)&sort=rate&hide=changed&tsv=stats", nil).Body), "Name\tType\tValue\tper second\tTrend\n"+
@@ -270,8 +275,8 @@ func TestSparks(t *testing.T) {
 		t.Errorf("the sum is %v", sum.points)
 	}
 	// What never changed has no age, until it is older than the longest age that is shown.
-	const idleAge = "<span class='quiet' data-changed='idle'>%s</span>"
-	if body, want := string(srv.Request("GET", Prefix+"stats", nil).Body), fmt.Sprintf(idleAge, none); !strings.Contains(body, want) {
+	const idleAge = "<span class='quiet' data-changed>%s</span>"
+	if body, want := row(string(srv.Request("GET", Prefix+"stats", nil).Body), "idle"), fmt.Sprintf(idleAge, none); !strings.Contains(body, want) {
 		t.Errorf("no %s in\n%s", want, body)
 	}
 	for range 130 {
@@ -280,7 +285,7 @@ func TestSparks(t *testing.T) {
 		past.Add(snap)
 		snap.Close()
 	}
-	if body, want := string(srv.Request("GET", Prefix+"stats", nil).Body), fmt.Sprintf(idleAge, "&gt; 1 h"); !strings.Contains(body, want) {
+	if body, want := row(string(srv.Request("GET", Prefix+"stats", nil).Body), "idle"), fmt.Sprintf(idleAge, "&gt; 1 h"); !strings.Contains(body, want) {
 		t.Errorf("no %s in\n%s", want, body)
 	}
 }

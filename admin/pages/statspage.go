@@ -462,7 +462,7 @@ func (v *view) statTable(q *statsView, page *selected, pins []statRow, by order)
 	g.end()
 }
 
-// statRow appends a row.
+// statRow appends a row. The script knows from the place of the value whose row it is.
 func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *regexp.Regexp, class string) {
 	if !r.used {
 		class += " unused"
@@ -494,15 +494,15 @@ func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *re
 		g.cell(r.value, func() { v.statValue(r) })
 	}
 	exact, shown := "", none
-	ink := h("quiet")
+	ink := h(" class='quiet'")
 	if q.past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
 		exact, shown = exactValue(r.rate), rate(r.rate)
 		if r.rate != 0 {
 			ink = ""
 		}
 	}
-	g.cell(exact, v.text(h("<span class='"), ink, h("' data-rate='"), r.name, h("'>"), shown, h("</span>")))
-	v.changeCell(g, r)
+	g.cell(exact, v.text(h("<span"), ink, h(" data-rate>"), shown, h("</span>")))
+	v.changeCell(g, q, r)
 	v.trend(g, r)
 	v.changedCell(g, q, r)
 }
@@ -518,7 +518,7 @@ func (v *view) pin(q *statsView, name string) {
 }
 
 // changeCell appends the change since the zero point, or since the page was opened.
-func (v *view) changeCell(g *grid, r *statRow) {
+func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 	if r.kind == store.KindText {
 		g.cell("", v.text(h("<span class='quiet'>"), none, h("</span>")))
 		return
@@ -527,8 +527,11 @@ func (v *view) changeCell(g *grid, r *statRow) {
 	if r.base != "" {
 		change = difference(r.value, r.base)
 	}
+	if q.zero.at.IsZero() {
+		change = "0"
+	}
 	g.cell(change, func() {
-		v.Put(h("<span data-delta='"), r.name, h("'"))
+		v.Put(h("<span data-delta"))
 		if r.base != "" {
 			v.Put(h(" data-base='"), r.base, h("'"))
 		}
@@ -551,7 +554,7 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 		shown = ago(v.now.Sub(at))
 	}
 	g.cell(isoTime(at), func() {
-		v.Put(h("<span class='quiet' data-changed='"), r.name, h("'"))
+		v.Put(h("<span class='quiet' data-changed"))
 		if !at.IsZero() {
 			v.Put(h(" data-at='"), fmt.Sprint(at.UnixMilli()), h("' title='"), isoTime(at), h("'"))
 		}
@@ -578,9 +581,9 @@ func ago(d time.Duration) string {
 func (v *view) statValue(r *statRow) {
 	class := h("")
 	if r.value == "0" {
-		class = "quiet"
+		class = " class='quiet'"
 	}
-	v.Put(h("<span class='"), class, h("' data-stat='"), r.name, h("'>"), grouped(r.value), h("</span>"))
+	v.Put(h("<span"), class, h(" data-stat='"), r.name, h("'>"), grouped(r.value), h("</span>"))
 }
 
 // statName appends a name as a link. The part that it shares with the name above is
@@ -636,11 +639,11 @@ func highlighter(pattern string) *regexp.Regexp {
 
 // sparkOf appends the line of a counter or gauge and its range.
 func (v *view) sparkOf(r *statRow) {
-	v.Put(h("<span class='graph'><span data-spark='"), r.name, h("'"))
+	v.Put(h("<span class='graph'><span data-spark"))
 	v.sparkData(&r.past)
 	v.Put(h(">"))
 	v.sparkLine(&r.past)
-	v.Put(h("</span><span data-range='"), r.name, h("'>"), r.past.rangeText(), h("</span></span>"))
+	v.Put(h("</span><span data-range>"), r.past.rangeText(), h("</span></span>"))
 }
 
 // rangeText returns the greatest rate of a counter, or the range of a gauge.

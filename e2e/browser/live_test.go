@@ -64,7 +64,7 @@ func TestStreams(t *testing.T) {
 	if got := eval[string](one, shown); got != "1,000" {
 		t.Errorf("the hidden page shows %s", got)
 	}
-	one.do(chromedp.Evaluate[chromedp.Void](`window.rates = []; new MutationObserver(() => rates.push(document.querySelector('[data-rate="hits"]').textContent)).observe(document.querySelector('#main'), {subtree: true, childList: true, characterData: true})`))
+	one.do(chromedp.Evaluate[chromedp.Void](`window.rates = []; new MutationObserver(() => rates.push(document.querySelector('tr:has([data-stat="hits"]) [data-rate]').textContent)).observe(document.querySelector('#main'), {subtree: true, childList: true, characterData: true})`))
 	one.hide(false)
 	one.until(shown + " === '101,000'")
 	lines(t, d, "hits:1|c")
@@ -126,7 +126,8 @@ func TestClocksDiffer(t *testing.T) {
 	p.must("the clock", err)
 	p.ready(base(d) + "/ui/stats?filter=^hits$")
 	p.until("!document.querySelector('#skew').hidden && document.querySelector('#skew').innerText.includes('differ by 3,6')")
-	const rate, changed = `document.querySelector('[data-rate="hits"]').textContent`, `document.querySelector('[data-changed="hits"]').textContent`
+	const row = `document.querySelector('tr:has([data-stat="hits"])').querySelector`
+	const rate, changed = row + `('[data-rate]').textContent`, row + `('[data-changed]').textContent`
 	p.until(rate + " === '0'")
 	lines(t, d, "hits:60|c")
 	p.until(rate + " !== '0'")

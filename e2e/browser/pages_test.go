@@ -93,7 +93,7 @@ func TestLinesGrow(t *testing.T) {
 			}
 		}
 	}()
-	p.until(`(document.querySelector('[data-spark="hits"] polyline')?.getAttribute('points') ?? '').split(' ').length > 2`)
+	p.until(`(document.querySelector('tr:has([data-stat="hits"]) [data-spark] polyline')?.getAttribute('points') ?? '').split(' ').length > 2`)
 	close(ended)
 	<-sent
 	p.do(chromedp.Navigate("about:blank"))

@@ -27,7 +27,7 @@ func lines(t *testing.T, d *daemon.Daemon, format string, a ...any) {
 
 // cell is the place of a number in the table of stats.
 func cell(what, name string) string {
-	return `document.querySelector('#stats tr:not(.pinned) [data-` + what + `="` + name + `"]')`
+	return `document.querySelector('#stats tr:not(.pinned):has([data-stat="` + name + `"]) [data-` + what + `]')`
 }
 
 // names are the names in the table of stats, as shown.

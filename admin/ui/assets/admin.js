@@ -9,6 +9,7 @@ const words = {
   send: 'Send',
   close: 'Close',
   copied: 'Copied',
+  now: 'now',
   shortcuts: 'Keyboard shortcuts',
   keys: [['/', 'focus the filter'], ['Esc', 'leave a field, close a dialog, select nothing'], ['j k', 'next and previous row; in a row ↓ ↑ too'], ['Enter', 'open the row'],
     ['Space', 'pin the row'], ['[ ]', 'previous and next page'], ['1 … 9', 'sort by that column, again to reverse'], ['c', 'copy the row, or else the table'],
@@ -39,6 +40,17 @@ export const put = (e, text) => {
     e.textContent = text; // a new node: one that grows to the left would count as a layout shift
   }
 };
+
+// Numbers, as the server shows them.
+export const grouped = (n) => {
+  const text = String(n).replace('-', '\u2212');
+  const [whole, rest] = text.split(/(?=[.e])/);
+  return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (rest ?? '');
+};
+export const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) : grouped(x.toFixed(1)));
+export const figures = (x) => (Math.abs(x) >= 100 || Number.isInteger(x) ? grouped(Math.round(x)) : grouped(Number(x.toPrecision(3))));
+export const age = (s) => (s < 1 ? words.now : s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`);
+
 const stored = (name, value) => {
   try {
     if (value === undefined) {

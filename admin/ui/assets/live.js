@@ -1,25 +1,16 @@
 // Stats that move. The stream names each stat once and then sends what changed.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { all, parameter, put, svg } = await module('admin.js');
+const { all, parameter, put, svg, grouped, perSecond, figures, age } = await module('admin.js');
 const { streaming } = await module('watch.js');
 
 const words = {
   pause: 'Pause',
   live: 'Go live',
-  now: 'now',
   none: '–',
   peak: (x) => `peak ${x}`,
   range: (a, b) => `${a} to ${b}`,
 };
 
-const grouped = (n) => {
-  const text = String(n).replace('-', '\u2212');
-  const [whole, rest] = text.split(/(?=[.e])/);
-  return whole.replace(/\B(?=(\d{3})+$)/g, ',') + (rest ?? '');
-};
-const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) : grouped(x.toFixed(1)));
-const figures = (x) => (Math.abs(x) >= 100 || Number.isInteger(x) ? grouped(Math.round(x)) : grouped(Number(x.toPrecision(3))));
-const age = (s) => (s < 1 ? words.now : s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`);
 const quiet = (e, zero) => {
   if (e.zero !== zero) {
     e.zero = zero;
@@ -101,6 +92,8 @@ class Line {
   }
 }
 
+const parts = ['rate', 'spark', 'range', 'delta', 'changed'];
+
 class Live {
   constructor(main) {
     this.main = main;
@@ -165,37 +158,44 @@ class Live {
       this.bases.clear();
       this.zero = key;
     }
-    const kinds = ['stat', 'rate', 'spark', 'range', 'delta', 'changed'];
-    for (const what of kinds) {
-      for (const e of all(`[data-${what}]`, this.main)) {
-        const name = e.dataset[what];
-        if (!this.cells.has(name)) {
-          this.cells.set(name, Object.fromEntries(kinds.map((k) => [k, []])));
-        }
-        this.cells.get(name)[what].push(e);
-      }
-    }
     this.rows = all('#stats tbody tr:has(.pin)', this.main);
     this.seen.clear();
-    this.totals = all('[data-sum]', this.main);
-    for (const [name, cells] of this.cells) {
-      cells.rows = cells.stat.map((e) => e.closest('#stats tr')).filter(Boolean);
-      for (const row of cells.rows) {
-        row.of = name;
-      }
-      if (cells.delta.length > 0 && !this.bases.has(name)) {
-        const base = (held.zero === key ? held.values?.[name] : undefined) ?? cells.delta[0].dataset.base ?? (key ? undefined : this.exact(name));
-        if (base !== undefined) {
-          this.bases.set(name, base);
-        }
-      }
-      const s = this.series.get(name);
-      if (s && s.kind !== 'text') {
-        this.change(cells, name, s.value);
-      } else if (cells.delta.length > 0) {
-        this.change(cells, name, this.exact(name));
+    const cellsOf = (name) => {
+      const cells = this.cells.get(name) ?? Object.fromEntries(['rows', 'stat', ...parts].map((k) => [k, []]));
+      this.cells.set(name, cells);
+      return cells;
+    };
+    for (const row of this.rows) {
+      const e = row.querySelector('[data-stat]');
+      row.of = e?.dataset.stat; // none if it is gone
+      if (e) {
+        cellsOf(row.of).stat.push(e);
+        cellsOf(row.of).rows.push(row);
       }
     }
+    for (const what of this.rows.length > 0 ? [] : ['stat', ...parts]) {
+      all(`[data-${what}]`, this.main).forEach((e) => cellsOf(e.dataset[what])[what].push(e));
+    }
+    this.totals = all('[data-sum]', this.main);
+    for (const name of this.main.querySelector('[data-delta]') ? this.cells.keys() : []) {
+      const value = this.exact(name);
+      const base = this.bases.get(name) ?? (held.zero === key ? held.values?.[name] : undefined) ?? (key ? this.at(name).delta[0]?.dataset.base : value);
+      if (base !== undefined) {
+        this.bases.set(name, base);
+        if (base !== value || key) { // else it is shown as zero
+          this.change(this.at(name), name, value);
+        }
+      }
+    }
+  }
+
+  // at returns the places of a stat. Its rows are searched when the first is needed.
+  at(name) {
+    const cells = this.cells.get(name);
+    for (const row of cells?.rows.splice(0) ?? []) {
+      parts.forEach((what) => cells[what].push(...all(`[data-${what}]`, row)));
+    }
+    return cells;
   }
 
   // look finds the rows in view and paints each that was not. Rows are in order, so that
@@ -220,7 +220,7 @@ class Live {
 
   // bring brings the rows of a stat up to date.
   bring(name, draw) {
-    const [s, cells] = [this.series.get(name), this.cells.get(name)];
+    const [s, cells] = [this.series.get(name), this.at(name)];
     this.behind.delete(name);
     if (s && cells) {
       this.paintOne(name, s, cells, true, draw);
@@ -276,7 +276,7 @@ class Live {
   forget() {
     for (const [name, s] of this.series) {
       s.rate = undefined;
-      for (const e of this.cells.get(name)?.rate ?? []) {
+      for (const e of this.at(name)?.rate ?? []) {
         put(e, words.none);
       }
     }
@@ -328,7 +328,8 @@ class Live {
     for (const [id, kind, name, created] of data.new ?? []) {
       this.names.set(id, name);
       if (!this.series.has(name)) {
-        this.series.set(name, { kind, value: 0, line: new Line(this.cells.get(name)?.spark[0]), seq: 0, created });
+        const cells = this.cells.get(name);
+        this.series.set(name, { kind, value: 0, line: new Line(cells?.spark[0] ?? cells?.rows[0]?.querySelector('[data-spark]')), seq: 0, created });
       }
     }
     for (const id of data.gone ?? []) {
@@ -397,8 +398,8 @@ class Live {
     this.look();
     for (const [name, s] of this.series) {
       const cells = this.cells.get(name);
-      if (cells && (cells.rows.length === 0 || this.seen.has(name))) {
-        this.paintOne(name, s, cells, s.seq === seq, true);
+      if (cells && (this.rows.length === 0 || this.seen.has(name))) {
+        this.paintOne(name, s, this.at(name), s.seq === seq, true);
       } else if (cells) {
         this.behind.add(name);
       }

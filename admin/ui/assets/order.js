@@ -15,7 +15,8 @@ const words = {
 function setZero(button) {
   const zero = String(shown.time || button.dataset.now);
   const values = {};
-  for (const [name, cells] of shown.cells) {
+  for (const name of shown.cells.keys()) {
+    const cells = shown.at(name);
     if (cells.delta.length > 0) {
       values[name] = shown.exact(name);
       shown.bases.set(name, values[name]);
