@@ -91,7 +91,6 @@ func (m *metric) set(name []byte, d store.Description) {
 // open makes a metric of a type the open one.
 func (b *batch) open(family *store.Name, m *metric, field int) {
 	if b.field == field && string(b.name) == string(m.name) {
-		b.family = family
 		return
 	}
 	b.close()

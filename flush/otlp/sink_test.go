@@ -379,6 +379,35 @@ func TestPointsWithTheSamePattern(t *testing.T) {
 	}
 }
 
+// TestSizeOfRequests: a request ends with the point that makes it complete, by number or
+// by bytes.
+func TestSizeOfRequests(t *testing.T) {
+	const long = 4000
+	for _, tt := range []struct{ points, batch, bytes int }{{8, 3, 0}, {600, 10_000, 1 << 20}} {
+		st, s, stop := exporting(t, Config{Transport: &receiver{sums: map[string]uint64{}}, Batch: tt.batch})
+		s.Hold(t.Context())
+		for i := range tt.points {
+			st.Root().Counter("c", tags.Tag{Name: "x", Value: fmt.Sprint(i) + strings.Repeat("v", min(tt.bytes, long))}).Inc()
+		}
+		tick(t, st, s)
+		all := s.Hold(t.Context())
+		if len(all) < 3 {
+			t.Errorf("%d requests", len(all))
+		}
+		for i, p := range all {
+			complete := p.Metrics == tt.batch
+			if size := len(p.Data); tt.bytes > 0 {
+				complete = size >= tt.bytes && size < tt.bytes+long+300
+			}
+			if last := i == len(all)-1; complete == last {
+				t.Errorf("request %d of %d has %d points and %d bytes", i+1, len(all), p.Metrics, len(p.Data))
+			}
+		}
+		s.Release(true)
+		stop()
+	}
+}
+
 func TestUndeliveredIncrementsReturn(t *testing.T) {
 	for _, batch := range []int{1, 100} {
 		st := store.New(store.Options{})
