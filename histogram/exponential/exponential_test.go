@@ -65,6 +65,36 @@ func TestSignsAndZero(t *testing.T) {
 	}
 }
 
+// TestMostBuckets: the schema is coarser only if there are more buckets than the layout
+// allows, never coarser than the coarsest, and counts stay.
+func TestMostBuckets(t *testing.T) {
+	huge := []float64{1e-9, 1, 1e9}
+	for _, tt := range []struct {
+		name   string
+		most   int
+		values []float64
+		schema int
+	}{
+		{"no-limit", 0, []float64{-2, 2, 4, 8}, 0},
+		{"as-many", 4, []float64{-2, 2, 4, 8}, 0},
+		{"one-too-many", 3, []float64{-2, 2, 4, 8}, -1},
+		{"zero-does-not-count", 4, []float64{-2, 0, 2, 4, 8}, 0},
+		{"one", 1, []float64{2, 3}, -1},
+		{"coarsest", 1, huge, -4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, e := fill(t, histogram.Config{Signed: true, Scale: 1e9, NativeFactor: 2, NativeBuckets: tt.most}, tt.values...)
+			n := e.Zero
+			for _, b := range slices.Concat(e.Negative, e.Positive) {
+				n += b.Count
+			}
+			if e.Schema != tt.schema || n != uint64(len(tt.values)) {
+				t.Errorf("schema %d, %d values; want schema %d: %+v", e.Schema, n, tt.schema, e)
+			}
+		})
+	}
+}
+
 // TestSpansListEveryBucket decodes random spans.
 func TestSpansListEveryBucket(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
