@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,39 @@ func TestStartLogsTheFlow(t *testing.T) {
 		if err := s.Run(ctx); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestStartLogsListenersOnce checks that the log of a start has the address of a listener once,
+// and its name if that is another text.
+func TestStartLogsListenersOnce(t *testing.T) {
+	cfg := fromText(t, `
+statsd: {listeners: [{address: "udp://127.0.0.1:0"}, {address: "tcp://127.0.0.1:0", name: edge}]}
+health_listeners: [{address: {socket_address: {address: 127.0.0.1, port_value: 0}}}]
+`)
+	var out bytes.Buffer
+	loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Format: "%v", Output: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Loggers, cfg.Admin, cfg.CommandLine.Mode = loggers, anyPort(), "InitOnly"
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	log := regexp.MustCompile(`127\.0\.0\.1:[0-9]+`).ReplaceAllString(out.String(), "ADDRESS")
+	for _, want := range []string{"statsd listener udp://ADDRESS\n", "statsd listener edge on tcp://ADDRESS\n", "health listener health on ADDRESS\n"} {
+		if !strings.Contains("\n"+log, "\n"+want) {
+			t.Errorf("the log lacks %q:\n%s", want, log)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // Run closes what Listen bound
+	if err := s.Run(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

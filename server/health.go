@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -72,7 +71,7 @@ func (s *Server) listenHealth() error {
 		if err := l.Listen(); err != nil {
 			return err
 		}
-		s.log.Info(fmt.Sprintf("health listener %s on %s", l.Name(), l.Addr()))
+		s.log.Info("health listener " + nameAt(l.Name(), l.Addr().String()))
 		err := s.listeners.Add(listeners.Listener{
 			Name: l.Name(), Direction: listeners.Inbound, Stop: l.Stop,
 			Addresses: []config.Address{listeners.FromNet(l.Addr())},

@@ -139,9 +139,17 @@ func (s *Server) bindPorts() error {
 		if err != nil {
 			return err
 		}
-		s.log.Info(fmt.Sprintf("listener %s on %s", l.Name, at))
+		s.log.Info("listener " + nameAt(l.Name, at.String()))
 	}
 	return nil
+}
+
+// nameAt returns a name and an address, which is the name of many listeners.
+func nameAt(name, address string) string {
+	if name == address {
+		return address
+	}
+	return name + " on " + address
 }
 
 // statPart returns an address in the form used in stat names.

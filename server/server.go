@@ -558,7 +558,7 @@ func (s *Server) listen() (err error) {
 			return err
 		}
 		for _, l := range s.statsd.Listeners() {
-			s.log.Info(fmt.Sprintf("statsd listener %s on %s", l.Name, l.Address))
+			s.log.Info("statsd listener " + nameAt(l.Name, l.Address))
 			if err := s.listeners.Add(s.statsdListener(l)); err != nil {
 				s.log.Warn("listener cannot be listed", "name", l.Name, "error", err)
 			}

@@ -256,7 +256,7 @@ func send(address, lines string) error {
 	return conn.Close()
 }
 
-var logged = regexp.MustCompile(`(?s)statsd listener \S+ on tcp://([0-9.:]+).*admin address: ([0-9.:]+)`)
+var logged = regexp.MustCompile(`(?s)statsd listener (?:\S+ on )?tcp://([0-9.:]+).*admin address: ([0-9.:]+)`)
 
 // startOurs starts the daemon with flags of statsd_exporter, and returns its TCP address.
 func startOurs(t *testing.T, flags ...string) (d *daemon.Daemon, tcp string) {
