@@ -396,6 +396,9 @@ func (p *facts) rule(r *report.Rule) {
 	p.number("number", uint64(max(r.Number, 0)))
 	p.string("match", r.Match)
 	p.optional("position", r.Position)
+	if r.Scale != nil {
+		p.float("scale", *r.Scale)
+	}
 }
 
 // ingestMapping shows the mapping rules.

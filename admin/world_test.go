@@ -335,7 +335,8 @@ func (g *worldIngest) Recent() report.Recent {
 func (g *worldIngest) NearLimits(string, []tags.Tag) []report.Limit { return nil }
 
 func (g *worldIngest) Mapping() report.Mapping {
-	return report.Mapping{Rules: []report.RuleUse{{Rule: report.Rule{Number: 1, Match: "a.*"}, Name: "a"}}}
+	scale := 0.001
+	return report.Mapping{Rules: []report.RuleUse{{Rule: report.Rule{Number: 1, Match: "a.*", Scale: &scale}, Name: "a"}}}
 }
 
 func (g *worldIngest) Forget(match func(string) bool) int {

@@ -65,7 +65,7 @@ func (r *ruled) stats(t *testing.T) string {
 
 const (
 	oldRules = "mappings: [{match: a.*, name: old, labels: {of: $1}}]\n"
-	newRules = "mappings: [{match: a.*, name: new, labels: {of: $1}}, {match: a.b, name: never}, {match: unused, name: x, match_metric_type: gauge}, {match: '^n', match_type: regex, name: x, action: drop}]\n"
+	newRules = "mappings: [{match: a.*, name: new, labels: {of: $1}}, {match: a.b, name: never}, {match: unused, name: x, match_metric_type: gauge, scale: 0.5}, {match: '^n', match_type: regex, name: x, action: drop}]\n"
 )
 
 func TestMappingPages(t *testing.T) {
@@ -77,6 +77,7 @@ func TestMappingPages(t *testing.T) {
 		"ingest-mapping-unused":   "/ingest/mapping?show=unused",
 		"ingest-mapping-shadowed": "/ingest/mapping?show=shadowed",
 		"ingest-mapping-explain":  "/ingest/explain?line=a.x:1|c",
+		"ingest-mapping-scaled":   "/ingest/explain?line=unused:1|g",
 		"ingest-mapping-dropped":  "/ingest/explain?format=json&line=nope:1|c",
 	} {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name, r.page(t, target)) })

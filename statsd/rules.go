@@ -507,7 +507,12 @@ func (s *ruleset) describe(n ruleNumber) *report.Rule {
 		return nil
 	}
 	rule := s.rules.Rule(int(n - 1))
-	return &report.Rule{Number: int(n), Match: rule.Match, Position: rule.Position}
+	out := &report.Rule{Number: int(n), Match: rule.Match, Position: rule.Position}
+	if rule.Scales() {
+		factor := rule.Scaled(1)
+		out.Scale = &factor
+	}
+	return out
 }
 
 // Mapping describes the mapping rules and their use.

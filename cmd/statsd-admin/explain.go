@@ -235,6 +235,9 @@ func (e *explainer) sample(s *report.Sample) {
 	}
 	if s.Rule != nil {
 		e.fact("  rule", strings.TrimSuffix(fmt.Sprintf("%d (%s) at %s", s.Rule.Number, s.Rule.Match, s.Rule.Position), " at "))
+		if s.Rule.Scale != nil && s.Kind != "set" {
+			e.fact("  scale", strconv.FormatFloat(*s.Rule.Scale, 'g', -1, 64))
+		}
 	}
 	if s.Dropped {
 		by := "the mapping rules"

@@ -53,6 +53,7 @@ func TestExplainStatus(t *testing.T) {
 	const summary = "accepted: %d\nblank: %d\nrejected: %d\n"
 	good, bad := write(t, "good.txt", "a:1|c\n\n"), write(t, "bad\n.txt", "\nb\n")
 	plain := write(t, "plain.yaml", "statsd: {parse: {dogstatsd: false, influx: false, gauge_signs: absolute}, prefix: p, limits: {line_bytes: 20}}\n")
+	scaled := write(t, "scaled.yaml", "statsd: {mapping: {rules: {mappings: [{match: rt, name: rt_seconds, scale: 0.001}, {match: n, name: m}]}}}\n")
 	wrong := write(t, "wrong.yaml", "statsd: {parse: 1}\n")
 	tests := []struct {
 		name, stdin    string
@@ -71,6 +72,8 @@ func TestExplainStatus(t *testing.T) {
 		{"config", "a,k=v:1|c|#x\nq:-1|g\n" + strings.Repeat("x", 21) + "\n", []string{"-c", plain}, 1, []string{
 			"name:            a,k=v\n", "stat:          p.a,k=v\n", "series:        p_a_k_v{}\n", "unknown fields:  1\n",
 			"values:        -1\n", "rejected:        line_too_long at byte 20\n"}, nil},
+		{"scaled", "rt:1500|ms\nn:1|c\nrt:x|s\n", []string{"-c", scaled}, 0, []string{
+			"rule:          1 (rt) at ", "scale:         0.001\n", "stat:          rt_seconds\n", "rule:          2 (n) at ", ":1:84\n      stat:          m\n", "rule:          1 (rt) at ", ":1:39\n      stat:          rt_seconds\n"}, nil},
 		{"config-yaml", "aa:1|c\n", []string{"--config-yaml", "statsd: {limits: {name_bytes: 1}}"}, 1, []string{"name_too_long at byte "}, nil},
 		{"bad-config", "a:1|c\n", []string{"-c", wrong}, 1, nil, []string{wrong + ":1:17: statsd.parse: "}},
 		{"no-config", "", []string{"-c", "/nowhere.yaml"}, 1, nil, []string{"bootstrap: open /nowhere.yaml: no such file or directory\n"}},

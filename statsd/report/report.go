@@ -240,6 +240,8 @@ type Rule struct {
 	Number   int    // in the file, from 1
 	Match    string // as written
 	Position string // file:line:column, or "" if unknown
+	// Scale multiplies values. Nil if the rule does not change them.
+	Scale *float64
 }
 
 // RuleUse is a mapping rule and its use.
