@@ -24,7 +24,12 @@ func checkPeer(c *net.UnixConn) error {
 	if err = errors.Join(err, credErr); err != nil {
 		return err
 	}
-	if own := os.Geteuid(); int(cred.Uid) != own && cred.Uid != 0 {
+	return checkUser(cred, os.Geteuid())
+}
+
+// checkUser refuses users other than root and one's own.
+func checkUser(cred *unix.Ucred, own int) error {
+	if int(cred.Uid) != own && cred.Uid != 0 {
 		return fmt.Errorf("hotrestart: process %d belongs to user %d, not to %d", cred.Pid, cred.Uid, own)
 	}
 	return nil
