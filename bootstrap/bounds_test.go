@@ -75,7 +75,11 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 	layer := func(n int) string {
 		return "layered_runtime: {layers: [{name: " + strings.Repeat("n", n) + ", static_layer: {}}]}"
 	}
+	pattern := func(n int) string {
+		return "admin: {allow_paths: [{safe_regex: {regex: " + strings.Repeat("m", n) + "}}]}"
+	}
 	for _, tt := range []struct{ at, beyond, fault string }{
+		{pattern(1024), pattern(1025), "regular expression of 1025 bytes is longer than 1024"},
 		{percentiles(32), percentiles(33), "33 percentiles; at most 32 are allowed"},
 		{layer(1024), layer(1025), "name of 1025 bytes is longer than 1024"},
 		{"statsd: {exposition: {max_age: 5s}}", "statsd: {exposition: {max_age: 4.999s}}", "4.999s is neither 0 nor 5 seconds or more"},

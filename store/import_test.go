@@ -389,6 +389,41 @@ func TestGaugeModes(t *testing.T) {
 	}
 }
 
+// TestGaugesThatOnlyTheParentChanges checks that sinks get the sum of both processes
+// when the own value stays.
+func TestGaugesThatOnlyTheParentChanges(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	set := func(s *Store, name string, n uint64) *Gauge {
+		g := s.Root().GaugeWithMode(name, Accumulate)
+		g.Set(n)
+		return g
+	}
+	from := set(parent, "connections", 5)
+	set(parent, "idle", 6)
+	set(child, "connections", 50)
+	set(child, "idle", 60)
+	e, im := parent.NewExport(), child.NewImport(nil)
+	defer im.Close()
+	changed := func() (list []string) {
+		handOver(t, e, im)
+		snap := child.Flush(FlushOptions{})
+		defer snap.Close()
+		snap.GaugeChanges(func(c *Cursor) bool { list = append(list, fmt.Sprint(c.Name(), " ", c.Uint())); return true })
+		slices.Sort(list)
+		return list
+	}
+	if got, want := changed(), []string{"connections 55", "idle 66"}; !slices.Equal(got, want) {
+		t.Errorf("first: %q, want %q", got, want)
+	}
+	if got := changed(); len(got) > 0 {
+		t.Errorf("nothing changed: %q", got)
+	}
+	from.Set(4)
+	if got, want := changed(), []string{"connections 54"}; !slices.Equal(got, want) {
+		t.Errorf("the parent's changed: %q, want %q", got, want)
+	}
+}
+
 // TestNetworkStats carries what StatsD input made: it stays when the parent is
 // gone, in the hands of who owns such stats.
 func TestNetworkStats(t *testing.T) {

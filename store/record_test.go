@@ -65,3 +65,17 @@ func TestSplitRecordThatIsNone(t *testing.T) {
 		t.Errorf("name %q, rest %q", name, rest)
 	}
 }
+
+func TestSegmentIndex(t *testing.T) {
+	for _, tt := range []struct {
+		name, value string
+		want        int
+	}{
+		{"a.b.c", "a", 0}, {"a.b.c", "b", 1}, {"a.b.c", "c", 2}, {"a.b.b", "b", 1}, {"a", "a", 0},
+		{"a.b.c", "d", -1}, {"a.b.c", "a.b", -1}, {"a..c", "", -1}, {"", "a", -1}, {"ab.c", "a", -1},
+	} {
+		if got := segmentIndex(tt.name, tt.value); got != tt.want {
+			t.Errorf("segment %q of %q: %d, want %d", tt.value, tt.name, got, tt.want)
+		}
+	}
+}

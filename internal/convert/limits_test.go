@@ -92,6 +92,11 @@ func TestSettings(t *testing.T) {
 		},
 		{Gostatsd, "metrics-addr = ':1'\nmax-readers = 1\nconn-per-reader = true\n", []string{"readers: 1"}},
 		{Gostatsd, "metrics-addr = ':1'\nmax-readers = 1\n", []string{"not needed without conn-per-reader", "-readers: 1"}},
+		{Gostatsd, "receive-buffer-size = 512\n", []string{"max_packet_bytes: 512\n"}},
+		{Gostatsd, "receive-buffer-size = 1048576\n", []string{"max_packet_bytes: 1048576\n"}},
+		{Gostatsd, "receive-buffer-size = 511\n", []string{"511 is not in [512, 1048576]", "-max_packet_bytes: "}},
+		{Gostatsd, "receive-buffer-size = 1048577\n", []string{"1048577 is not in [512, 1048576]", "-max_packet_bytes: "}},
+		{Gostatsd, "metrics-addr = ':1'\n", []string{"udp://0.0.0.0:1", "-max_packet_bytes: "}},
 		{Brubeck, `{"samplers": [{"type": "statsd", "address": "localhost", "port": 1}], "backends": [{"type": "carbon", "address": "a", "port": 2}]}`, []string{"udp://127.0.0.1:1", "-a relay with mode hash"}},
 		{Brubeck, `{"samplers": [{"type": "statsd", "address": "", "port": 1}], "backends": [{"type": "carbon", "address": "a", "port": 2}, {"type": "carbon", "address": "b", "port": 2}]}`, []string{"udp://0.0.0.0:1", "a relay with mode hash"}},
 	} {

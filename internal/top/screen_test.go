@@ -311,7 +311,7 @@ func TestShortNumbers(t *testing.T) {
 func TestKeys(t *testing.T) {
 	for in, want := range map[string]string{
 		"q": "q", "/ab\r": "/ a b enter", "\x1b[A\x1bOB\x1b[6~": "up down pgdn", "\x1b": "esc", "\x1b[1;5C\x1b[200~j": "j", "\x1b[": "",
-		"é\xff\x7f\x03": "é backspace quit", "\x15\x0c": "clear redraw", "\x01": "",
+		"é\xff\x7f\x03": "é backspace quit", "\x04\x08": "quit backspace", "\x15\x0c": "clear redraw", "\x01": "",
 	} {
 		if got := strings.Join(decodeKeys(in), " "); got != want {
 			t.Errorf("decodeKeys(%q) = %q, want %q", in, got, want)
