@@ -312,8 +312,11 @@ func mutantReached(n int) {
 		mutantSeen[n].Store(false)
 		return
 	}
-	f.WriteString(strconv.Itoa(n) + "\n")
+	_, err = f.WriteString(strconv.Itoa(n) + "\n")
 	f.Close()
+	if err != nil { // on a full disk all changes would seem to survive
+		panic("mutants: " + err.Error())
+	}
 }
 `
 
