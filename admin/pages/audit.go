@@ -64,8 +64,7 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 		g.row("")
 		g.num(strconv.FormatUint(e.Seq, 10))
 		g.cell(isoTime(e.Time), func() { v.when(e.Time) })
-		who := cmp.Or(e.Principal.Name, e.Peer)
-		who = cmp.Or(who, "the program")
+		who := cmp.Or(e.Principal.Name, e.Peer, "the program")
 		g.cell(who, nil)
 		g.cell(strings.TrimSpace(e.Method+" "+e.Path), v.text(h("<code class='wrap'>"), e.Path, h("</code>")))
 		var changes []string
