@@ -31,6 +31,37 @@ type exporterTotal struct {
 	added   uint64
 }
 
+// exporterMetricHelp has the help texts of the metrics.
+var exporterMetricHelp = map[string]string{
+	"statsd_exporter_build_info":                  "1, labeled with the version of the server and of Go.",
+	"statsd_exporter_config_reloads_total":        "Reloads of mapping rules, by outcome.",
+	"statsd_exporter_event_queue_flushed_total":   "Batches of lines that were processed.",
+	"statsd_exporter_events_actions_total":        "Samples that mapping rules mapped or dropped, by action.",
+	"statsd_exporter_events_conflict_total":       "Samples whose metric has another type, by type and metric.",
+	"statsd_exporter_events_error_total":          "Samples that were rejected for their value or name, by reason.",
+	"statsd_exporter_events_total":                "Samples in accepted lines, by type.",
+	"statsd_exporter_events_unmapped_total":       "Samples that no mapping rule matches.",
+	"statsd_exporter_lines_total":                 "Received lines.",
+	"statsd_exporter_loaded_mappings":             "Mapping rules in use.",
+	"statsd_exporter_metrics_total":               "Received series, by type.",
+	"statsd_exporter_relay_lines_relayed_total":   "Lines accepted for a relay target.",
+	"statsd_exporter_relay_long_lines_total":      "Lines that are too long for a packet to a relay target.",
+	"statsd_exporter_relay_packets_total":         "Packets sent to a relay target.",
+	"statsd_exporter_sample_errors_total":         "Rejected lines, by reason.",
+	"statsd_exporter_samples_total":               "Samples in accepted lines.",
+	"statsd_exporter_tag_errors_total":            "Malformed tags in accepted lines.",
+	"statsd_exporter_tags_total":                  "Tags in accepted lines.",
+	"statsd_exporter_tcp_connection_errors_total": "TCP connections that ended with an error.",
+	"statsd_exporter_tcp_connections_total":       "Accepted TCP connections.",
+	"statsd_exporter_tcp_too_long_lines_total":    "Lines over TCP that are longer than the limit.",
+	"statsd_exporter_udp_packet_drops_total":      "Datagrams that the kernel dropped because the receive buffer was full.",
+	"statsd_exporter_udp_packets_total":           "Datagrams received over UDP.",
+	"statsd_exporter_unixgram_packets_total":      "Datagrams received over unix sockets.",
+	"statsd_metric_mapper_cache_gets_total":       "Lookups of lines in the series cache.",
+	"statsd_metric_mapper_cache_hits_total":       "Lookups of lines in the series cache that found a series.",
+	"statsd_metric_mapper_cache_length":           "Entries of the series cache.",
+}
+
 // conflictedMetric is a metric that got samples of another type.
 type conflictedMetric struct {
 	typ, metric string
@@ -95,6 +126,7 @@ func exporterReason(r line.Reason) string {
 
 func newExporterMetrics(cfg *Config) *exporterMetrics {
 	e := &exporterMetrics{scope: cfg.Store.Own().Scope(ExporterNamespace), totals: make(map[string]*exporterTotal)}
+	e.scope.Help(exporterMetricHelp)
 	build := []string{"goversion", runtime.Version(), "goos", runtime.GOOS, "goarch", runtime.GOARCH}
 	for _, l := range [][2]string{{"version", cfg.Version}, {"revision", cfg.Revision}} {
 		if l[1] != "" {

@@ -52,6 +52,13 @@ func TestExporterMetrics(t *testing.T) {
 	golden(t, "exporter", host.Replace(exporterStats(r)))
 
 	r.flush()
+	v := r.store.View()
+	defer v.Close()
+	for c := v.ByName(store.Scalars); c.Next(); {
+		if name := string(c.Name()); strings.HasPrefix(name, ExporterNamespace+".") && r.store.DescriptionOf(&c).Help == "" {
+			t.Errorf("%s has no help text", name)
+		}
+	}
 	again := exporterStats(r)
 	r.send("hits:1|c|#a:b")
 	r.flush()
