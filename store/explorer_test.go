@@ -398,3 +398,17 @@ func TestSamplesOfAStatAndAGroup(t *testing.T) {
 		t.Errorf("below a: %+v, %v", got.Groups, err)
 	}
 }
+
+// TestExplorerTagsOfNewStats counts tags again after each few stats, of which the new
+// ones are in all places of the order.
+func TestExplorerTagsOfNewStats(t *testing.T) {
+	st := store.New(store.Options{})
+	x := st.NewExplorer()
+	for i, name := range []string{"m", "z", "a", "n", "b", "y", "c"} {
+		st.Root().Counter(name, tags.Tag{Name: "t", Value: name})
+		got, err := x.Explore(store.Explore{Tags: true})
+		if want := []store.TagCount{{Name: "t", Series: i + 1, Values: i + 1, Exact: true}}; err != nil || !slices.Equal(got.Tags, want) {
+			t.Errorf("with %q: %+v, %v, want %+v", name, got.Tags, err, want)
+		}
+	}
+}

@@ -232,11 +232,7 @@ func (p *picker) take(c *Cursor, ids []id) {
 
 // find returns the index of the chunk ids in old, -1 if it is not there.
 func (p *picker) find(ids []id) int {
-	old := p.old.chunks
-	if p.at < len(old) && &old[p.at].ids[0] == &ids[0] && len(old[p.at].ids) == len(ids) {
-		return p.at
-	}
-	if n, ok := p.old.index[&ids[0]]; ok && len(old[n].ids) == len(ids) {
+	if n, ok := p.old.index[&ids[0]]; ok && len(p.old.chunks[n].ids) == len(ids) {
 		return n
 	}
 	return -1

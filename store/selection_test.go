@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,29 @@ func TestSelectionJudgesNewNamesOnly(t *testing.T) {
 	check("added", 100, n/10+100)
 	st.RemoveNetwork(func(name string) bool { return strings.HasSuffix(name, "7") })
 	check("ended", 0, n/10+100)
+}
+
+// TestSelectionOfNothing: stats that a predicate was asked about are not visited for that.
+func TestSelectionOfNothing(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 3000 {
+		st.Root().Counter(fmt.Sprintf("s%04d", i))
+	}
+	v := st.View()
+	defer v.Close()
+	for _, last := range []int{-1, 0, 1500} { // the only stat that is selected; none at first
+		var sel store.Selection
+		for range 2 {
+			var got []string
+			c := v.ByNameIn(store.Scalars, &sel, func(c *store.Cursor) (bool, error) { return c.Name() == fmt.Sprintf("s%04d", last), nil })
+			for c.Next() {
+				got = append(got, c.Name())
+			}
+			if want := []string{fmt.Sprintf("s%04d", last)}; !slices.Equal(got, want[:min(1, last+1)]) {
+				t.Errorf("got %v with only stat %d selected", got, last)
+			}
+		}
+	}
 }
 
 // TestSymbolsOfSegments has more segments than fit in a byte of a symbol.

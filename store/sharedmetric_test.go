@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // TestNamesThatShareAMetricCostTheSameEach counts allocations: senders choose how
@@ -56,5 +57,39 @@ func TestSharedMetricsEnd(t *testing.T) {
 				t.Errorf("unique %t, round %d: %d shared names and %d special families are left", unique, round, n, m)
 			}
 		}
+	}
+}
+
+// TestSharedMetricOfBothForms: a family with and without tags is no collision with itself,
+// and a name that ended before it was listed does not count.
+func TestSharedMetricOfBothForms(t *testing.T) {
+	st := New(Options{})
+	sc := st.ScopeWith("", ScopeOptions{Network: true})
+	merged := func() (names string) {
+		v := st.View()
+		defer v.Close()
+		for c := v.ByFamily(KindCounter); c.Next(); {
+			if s := c.Series(); s != nil && s.Merged {
+				names += c.Name() + " "
+			}
+		}
+		return names
+	}
+	sc.Counter("a.b")
+	sc.Counter("a.b", tags.Tag{Name: "x", Value: "1"})
+	if got := merged(); got != "" || st.Collisions() != 0 {
+		t.Errorf("one family in both forms: %q are merged, %d collisions", got, st.Collisions())
+	}
+	sc.Counter("a-b")
+	st.RemoveNetwork(func(name string) bool { return name == "a-b" })
+	st.View().Close()
+	sc.Counter("a+b")
+	if got, want := merged(), "a.b a.b.x.1 a+b "; got != want || st.Collisions() != 1 {
+		t.Errorf("%q are merged, want %q; %d collisions", got, want, st.Collisions())
+	}
+	st.RemoveNetwork(func(name string) bool { return name == "a.b" })
+	st.View().Close()
+	if got, want := merged(), "a.b.x.1 a+b "; got != want {
+		t.Errorf("%q are merged after a form ended, want %q", got, want)
 	}
 }

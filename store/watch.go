@@ -125,10 +125,8 @@ func (c *Cursor) Ref() uint64 { return c.b.ref(c.i) }
 func (v *View) FindRef(ref uint64) (Cursor, bool) {
 	c := v.cursor(nil)
 	b, i := v.s.at(id(ref))
-	if b == nil || i >= slotsPerBlock || b.ref(i) != ref || !b.alive.has(i) {
-		return c, false
-	}
-	return c, c.stand(id(ref))
+	found := b != nil && i < slotsPerBlock && b.ref(i) == ref && b.alive.has(i)
+	return c, found && c.stand(id(ref))
 }
 
 // carry moves the marks of the first n words to carried, for the next flush, and

@@ -148,7 +148,7 @@ func TestWatchReportsEndedStats(t *testing.T) {
 	if _, ok := v.FindRef(ref); ok {
 		t.Errorf("FindRef(%d) finds a stat that ended", ref)
 	}
-	for _, wrong := range []uint64{1 << 40, ref + 1<<32, 1023, 1 << 60} {
+	for _, wrong := range []uint64{1 << 40, ref + 1<<32, 896, 1023, 1 << 60} {
 		if _, ok := v.FindRef(wrong); ok {
 			t.Errorf("FindRef(%d) finds a stat", wrong)
 		}
