@@ -112,7 +112,7 @@ func TestExporterLines(t *testing.T) {
 	r.send("x:1|c|#bare,k:,,a:b\nx:1|g\nx:1|g")
 	r.flush()
 	got := exporterStats(r)
-	for _, want := range []string{"tag_errors_total 3\n", "events_conflict_total.type.gauge.metric_name.x 2\n"} {
+	for _, want := range []string{"tag_errors_total 3\n", "events_conflict_total.type.gauge.metric_name.x 2\n", "cache_gets_total 3\n", "cache_hits_total 1\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q:\n%s", want, got)
 		}

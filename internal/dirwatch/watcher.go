@@ -209,11 +209,8 @@ func (w *Watcher) look() {
 	var list []Event
 	w.mu.Lock()
 	for _, p := range w.dirs {
-		if p.real == "" {
-			continue
-		}
 		if info, err := os.Stat(p.real); err != nil || !os.SameFile(info, p.info) {
-			w.forgetLocked(p)
+			w.forgetLocked(p) // also one that has no watch
 		}
 	}
 	for dir, p := range w.dirs {
