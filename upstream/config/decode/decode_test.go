@@ -388,12 +388,16 @@ func TestUnlinkedExtensionsPassOnTheWire(t *testing.T) {
 func TestSecretsAreNotInErrors(t *testing.T) {
 	const canary, number = "c4n4ry-value", "987654321"
 	const tls = "name: c\ntransport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {tls_certificates: [{%s}]}}}\n"
+	const provider = "private_key_provider: {provider_name: p, typed_config: {'@type': type.googleapis.com/envoy.config.%s}}"
 	for name, text := range map[string]string{
 		"bytes-in-key":      fmt.Sprintf(tls, "private_key: {inline_bytes: '"+canary+"!'}"),
 		"number-for-key":    fmt.Sprintf(tls, "private_key: "+number),
 		"number-for-bytes":  fmt.Sprintf(tls, "private_key: {inline_bytes: "+number+"}"),
 		"list-for-key":      fmt.Sprintf(tls, "private_key: ["+canary+"]"),
 		"number-for-text":   fmt.Sprintf(tls, "password: {inline_string: ["+canary+"]}"),
+		"port":              fmt.Sprintf(tls, fmt.Sprintf(provider, "core.v3.SocketAddress, address: a, port_value: "+number)),
+		"port-in-list":      fmt.Sprintf(tls, fmt.Sprintf(provider, "core.v3.BindConfig, additional_source_addresses: [{address: a, port_value: "+number+"}]")),
+		"port-in-map":       fmt.Sprintf(tls, fmt.Sprintf(provider, "endpoint.v3.ClusterLoadAssignment, cluster_name: c, named_endpoints: {a: {address: {socket_address: {address: a, port_value: "+number+"}}}}")),
 		"pem-in-name":       "name: c\nalt_stat_name: [x]\ntype: '-----BEGIN PRIVATE KEY-----" + canary + "'\n",
 		"pem-as-field":      "name: c\n'-----BEGIN PRIVATE KEY-----" + canary + "': 1\n",
 		"token-as-duration": "name: c\nconnect_timeout: eyJ" + canary + ".b.c\n",

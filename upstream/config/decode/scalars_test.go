@@ -3,11 +3,14 @@ package decode
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/envoyproxy/protoc-gen-validate/validate"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -136,4 +139,79 @@ func fieldFor(value any) (protoreflect.FieldDescriptor, protoreflect.Value) {
 		m = &wrapperspb.Int32Value{}
 	}
 	return m.ProtoReflect().Descriptor().Fields().ByNumber(1), protoreflect.ValueOf(value)
+}
+
+// TestListRules covers the rules of lists and maps, at their limits.
+func TestListRules(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	yes := true
+	items := &validate.FieldRules{Type: &validate.FieldRules_String_{String_: &validate.StringRules{MinLen: n(2)}}}
+	for _, tt := range []struct {
+		list  []string
+		rules *validate.RepeatedRules
+		want  string
+	}{
+		{nil, &validate.RepeatedRules{MinItems: n(1)}, "must not be empty"},
+		{nil, &validate.RepeatedRules{MinItems: n(1), IgnoreEmpty: &yes}, ""},
+		{nil, &validate.RepeatedRules{MinItems: n(2)}, "0 entries is below 2"},
+		{[]string{"a"}, &validate.RepeatedRules{MinItems: n(2), IgnoreEmpty: &yes}, "1 entries is below 2"},
+		{[]string{"a", "b"}, &validate.RepeatedRules{MinItems: n(2), MaxItems: n(2)}, ""},
+		{[]string{"a", "b"}, &validate.RepeatedRules{MaxItems: n(1)}, "2 entries exceeds 1"},
+		{[]string{"a", "b"}, &validate.RepeatedRules{Unique: &yes}, ""},
+		{[]string{"a", "b", "a"}, &validate.RepeatedRules{Unique: &yes}, `[2]: "a" is given twice`},
+		{[]string{"ab", "a"}, &validate.RepeatedRules{Items: items}, `[1]: "a" is shorter than 2 characters`},
+		{[]string{"a", "a"}, nil, ""},
+	} {
+		c := &fieldChecker{report: &report{}, book: newRuleBook()}
+		m := (&fieldmaskpb.FieldMask{Paths: tt.list}).ProtoReflect()
+		fd := m.Descriptor().Fields().ByName("paths")
+		rules := c.book.free
+		if tt.rules != nil {
+			rules = &validate.FieldRules{Type: &validate.FieldRules_Repeated{Repeated: tt.rules}}
+		}
+		c.list(m.Get(fd).List(), &fieldRules{fd: fd, rules: rules}, false, 0)
+		checkFaults(t, c.report, tt.want)
+	}
+	for _, tt := range []struct {
+		size  int
+		rules *validate.MapRules
+		want  string
+	}{
+		{0, &validate.MapRules{MinPairs: n(1)}, "must not be empty"},
+		{0, &validate.MapRules{MinPairs: n(1), IgnoreEmpty: &yes}, ""},
+		{1, &validate.MapRules{MinPairs: n(2), IgnoreEmpty: &yes}, "1 entries is below 2"},
+		{2, &validate.MapRules{MinPairs: n(2), MaxPairs: n(2)}, ""},
+		{2, &validate.MapRules{MaxPairs: n(1)}, "2 entries exceeds 1"},
+		{1, &validate.MapRules{Keys: items}, `["a"]: "a" is shorter than 2 characters`},
+		{2, nil, ""},
+	} {
+		c := &fieldChecker{report: &report{}, book: newRuleBook()}
+		s := &structpb.Struct{Fields: map[string]*structpb.Value{}}
+		for _, key := range []string{"a", "b"}[:tt.size] {
+			s.Fields[key] = structpb.NewBoolValue(true)
+		}
+		fd := s.ProtoReflect().Descriptor().Fields().ByName("fields")
+		rules := c.book.free
+		if tt.rules != nil {
+			rules = &validate.FieldRules{Type: &validate.FieldRules_Map{Map: tt.rules}}
+		}
+		c.mapping(s.ProtoReflect().Get(fd).Map(), &fieldRules{fd: fd, rules: rules}, false, 0)
+		checkFaults(t, c.report, tt.want)
+	}
+}
+
+// checkFaults wants one error, none if want is empty.
+func checkFaults(t *testing.T, r *report, want string) {
+	t.Helper()
+	var got []string
+	for _, e := range r.errs {
+		text := e.Message
+		if e.Field != "" {
+			text = e.Field + ": " + text
+		}
+		got = append(got, text)
+	}
+	if text := strings.Join(got, "\n"); text != want {
+		t.Errorf("faults %q, want %q", text, want)
+	}
 }

@@ -155,8 +155,7 @@ func (c *fieldChecker) absent(f *fieldRules) {
 	switch {
 	case f.rules.GetMessage().GetRequired(), f.rules.GetDuration().GetRequired(), f.rules.GetAny().GetRequired(), f.rules.GetTimestamp().GetRequired():
 		c.fault("must be set")
-	case f.fd.HasPresence(), f.rules.GetType() == nil:
-	default:
+	case !f.fd.HasPresence():
 		c.value(f.fd.Default(), f.fd, f.rules, f.secret, 0)
 	}
 }

@@ -86,7 +86,7 @@ func (w *walker) fields(n *yaml.Node, m protoreflect.Message, path, skip string)
 			continue
 		}
 		seen[fd.Number()] = name
-		if conftree.IsNull(value) && fd.Kind() != protoreflect.EnumKind && (fd.IsList() || fd.IsMap() || !takesNull(fd)) {
+		if conftree.IsNull(value) && fd.Kind() != protoreflect.EnumKind && !takesNull(fd) {
 			continue // null means absent
 		}
 		if od := fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
