@@ -113,6 +113,20 @@ func TestConnectCountsUse(t *testing.T) {
 	r.check("cluster.c.", stats{"upstream_cx_destroy": 2, "upstream_cx_destroy_local": 1, "upstream_cx_destroy_remote": 1, "upstream_cx_destroy_with_active_rq": 1})
 }
 
+// TestDialGRPCFails: callers can tell the errors apart, and get no connection.
+func TestDialGRPCFails(t *testing.T) {
+	closed := fmt.Sprintf("name: closed\nload_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]}\n", closedport.TCP(t).Port)
+	r, _ := started(t, nil, closed)
+	if _, err := r.AddOrUpdate(parse(t, "name: empty\n"), ""); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"missing": ErrNoCluster, "empty": ErrNoHost, "closed": syscall.ECONNREFUSED} {
+		if conn, err := r.DialGRPC(context.Background(), name); conn != nil || !errors.Is(err, want) {
+			t.Errorf("%s: %v, %v, want %v", name, conn, err, want)
+		}
+	}
+}
+
 func TestConnectKeepsTheBreaker(t *testing.T) {
 	r := reach(t, "circuit_breakers: {thresholds: [{max_connections: 1}]}")
 	first, peer := r.connect()

@@ -63,6 +63,11 @@ func TestBrokenBodyIsNotReadAgain(t *testing.T) {
 	if _, err := after.Read(make([]byte, 1)); err == nil || after.failed() {
 		t.Errorf("closed by the server: %v, failed %v", err, after.failed())
 	}
+	closed := newReplay(&http.Request{Body: io.NopCloser(strings.NewReader("abc"))}, true)
+	closed.Close()
+	if n, err := closed.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose || closed.failed() {
+		t.Errorf("closed: %d, %v, failed %v", n, err, closed.failed())
+	}
 	none := newReplay(&http.Request{Body: http.NoBody}, true)
 	if none.Close(); none != nil || !none.rewind() || none.failed() {
 		t.Error("no body can be sent again")

@@ -32,6 +32,9 @@ func TestOriginalDst(t *testing.T) {
 	if o := b.Pick(&Context{Destination: to, HasDestinationHeader: true}); o != h || invalid.Value() != 2 {
 		t.Errorf("empty header: %v, counted %d", o, invalid.Value())
 	}
+	if o := b.Pick(nil); o != nil {
+		t.Errorf("no context: %v", o)
+	}
 	if o := b.Pick(&Context{}); o != nil {
 		t.Errorf("no destination: %v", o)
 	}

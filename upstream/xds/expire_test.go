@@ -13,9 +13,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// TestResourcesExpire gives clusters a TTL of ten seconds. One without further
-// messages expires and one with a heartbeat expires later, whether the stream is up
-// or not.
+// TestResourcesExpire gives clusters a TTL of ten seconds. Those without further
+// messages expire and one between them with a heartbeat expires later, whether the
+// stream is up or not.
 func TestResourcesExpire(t *testing.T) {
 	for _, v := range variants {
 		for state, broken := range map[string]bool{"up": false, "broken": true} {
@@ -24,34 +24,35 @@ func TestResourcesExpire(t *testing.T) {
 					r := newRig(t, v.delta, nil)
 					r.start()
 					s := r.open()
-					s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", ttl: 10 * time.Second, resources: []proto.Message{edsCluster("a"), edsCluster("b")}})
-					s.answer(t, answer{kind: endpointKind, version: "1", nonce: "e1", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("b", 2)}})
+					s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", ttl: 10 * time.Second, resources: []proto.Message{edsCluster("a"), edsCluster("b"), edsCluster("c")}})
+					s.answer(t, answer{kind: endpointKind, version: "1", nonce: "e1", resources: []proto.Message{endpointsOf("a", 1), endpointsOf("b", 2), endpointsOf("c", 3)}})
+					three := func() string { return r.hosts("a") + " " + r.hosts("b") + " " + r.hosts("c") }
 					time.Sleep(5 * time.Second)
-					both := answer{kind: clusterKind, version: "1", nonce: "n2", ttl: 10 * time.Second, heartbeats: []string{"a", "b"}}
-					one := both
+					all := answer{kind: clusterKind, version: "1", nonce: "n2", ttl: 10 * time.Second, heartbeats: []string{"a", "b", "c"}}
+					one := all
 					one.nonce, one.heartbeats = "n3", []string{"b"}
 					if v.delta {
 						s.answer(t, one)
-					} else { // a full answer without a would remove it
-						s.answer(t, both)
+					} else { // a full answer would remove the others
+						s.answer(t, all)
 					}
-					equal(t, "clusters", r.hosts("a")+" "+r.hosts("b"), ":1 :2")
+					equal(t, "clusters", three(), ":1 :2 :3")
 					if broken {
 						r.refuse.Store(true)
 						close(s.broken)
 					}
 					time.Sleep(6 * time.Second)
 					synctest.Wait()
-					want := ":1 :2"
+					want := ":1 :2 :3"
 					if v.delta {
-						want = "- :2"
+						want = "- :2 -"
 					}
-					equal(t, "clusters", r.hosts("a")+" "+r.hosts("b"), want)
+					equal(t, "clusters", three(), want)
 					equal(t, "version", r.m.Version(), "1")
 					time.Sleep(5 * time.Second)
 					synctest.Wait()
-					equal(t, "clusters", r.hosts("a")+" "+r.hosts("b"), "- -")
-					equal(t, "stats", r.counts("cluster_manager.cluster_removed"), "cluster_removed=2")
+					equal(t, "clusters", three(), "- - -")
+					equal(t, "stats", r.counts("cluster_manager.cluster_removed"), "cluster_removed=3")
 					r.stop()
 				})
 			})

@@ -335,6 +335,7 @@ func TestRefusalsHoldOnToNothing(t *testing.T) {
 		for i := range 5 { // each time with a different good one
 			s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n", resources: []proto.Message{bad, edsCluster(fmt.Sprint("good-", i))}})
 		}
+		equal(t, "stats", r.counts("xds.resources"), "resources=1")
 		r.c.ads.mu.Lock()
 		for _, topic := range r.c.ads.topics {
 			if topic.kind == clusterKind && len(topic.entries) != 1 {
@@ -406,6 +407,25 @@ func TestResourcesAreLimited(t *testing.T) {
 				s.answer(t, answer{kind: clusterKind, version: "4", nonce: "n6", resources: []proto.Message{edsCluster("e")}})
 				time.Sleep(time.Second)
 				equal(t, "stats", r.counts("xds.resources"), "resources=1")
+				r.stop()
+			})
+		})
+	}
+}
+
+// TestTooLargeAssignmentStopsNoOther: an assignment behind a larger one than the limit
+// of bytes, in the same response, is applied.
+func TestTooLargeAssignmentStopsNoOther(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, v.delta, func(c *Config) { c.MaxResourceBytes = 2000 })
+				r.start()
+				s := r.open()
+				s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a"), edsCluster("b")}})
+				s.answer(t, answer{kind: endpointKind, version: "1", nonce: "n2", resources: []proto.Message{endpointsOf("a", make([]uint32, 500)...), endpointsOf("b", 1)}})
+				equal(t, "hosts", r.hosts("b"), ":1")
+				equal(t, "stats", r.counts("cluster.a.update_rejected", "cluster.b.update_success"), "update_rejected=1 update_success=1")
 				r.stop()
 			})
 		})

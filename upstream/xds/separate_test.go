@@ -258,6 +258,9 @@ func TestSourcesThatCannotWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s, err := c.Source(&config.Cluster{Name: "b", Type: config.StrictDNS}); s != nil || err == nil || err.Error() != `xds: cluster "b" is not of type EDS` {
+		t.Errorf("a source of another type: %v, %v", s, err)
+	}
 	m := upstream.New(upstream.Config{Store: st, Source: c.Source})
 	defer m.Close()
 	p, err := d.ClusterMessage(edsCluster("a"), 0)
