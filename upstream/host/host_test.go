@@ -131,10 +131,11 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestSetWithOneLocality: the locality shares the lists of the set.
 func TestSetWithOneLocality(t *testing.T) {
 	for _, know := range []bool{true, false} {
 		s := NewSet(0, []*Host{testHost(0, at("b")), testHost(1, at("b"), heavy(4))}, SetOptions{Local: config.Locality{Zone: "b"}, KnowLocal: know})
-		if s.HasLocal != know || len(s.Localities) != 1 || len(s.Localities[0].Healthy) != 2 || Weight(s.Hosts) != 5 {
+		if s.HasLocal != know || len(s.Localities) != 1 || len(s.Localities[0].Healthy) != 2 || &s.Localities[0].Hosts[0] != &s.Hosts[0] || Weight(s.Hosts) != 5 {
 			t.Errorf("know=%t: %+v", know, s)
 		}
 	}

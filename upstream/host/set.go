@@ -172,15 +172,11 @@ func (s *Set) group() {
 	}
 	_, hasLocal := groups[s.options.Local]
 	s.HasLocal = hasLocal && s.options.KnowLocal
-	slices.SortFunc(order, func(a, b config.Locality) int {
-		if s.HasLocal && (a == s.options.Local) != (b == s.options.Local) {
-			if a == s.options.Local {
-				return -1
-			}
-			return 1
-		}
-		return a.Compare(b)
-	})
+	slices.SortFunc(order, config.Locality.Compare)
+	if s.HasLocal {
+		copy(order[1:], order[:slices.Index(order, s.options.Local)])
+		order[0] = s.options.Local
+	}
 	s.Localities = make([]LocalitySet, len(order))
 	for i, l := range order {
 		ls := &s.Localities[i]
