@@ -37,13 +37,14 @@ type script struct {
 	mu      sync.Mutex
 	steps   []*Outcome
 	at      []time.Time
+	last    context.Context // of the last check
 	running int
 	closed  int
 }
 
 func (s *script) Probe(ctx context.Context) Outcome {
 	s.mu.Lock()
-	s.at = append(s.at, time.Now())
+	s.at, s.last = append(s.at, time.Now()), ctx
 	o := s.steps[0]
 	if len(s.steps) > 1 {
 		s.steps = s.steps[1:]
@@ -249,7 +250,8 @@ func TestACheckIsAwaitedOnce(t *testing.T) {
 			var c counts
 			s := settings()
 			s.InitialJitter = 2 * time.Second
-			k, _ := New(Config{Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return &script{steps: []*Outcome{o}} }, Rand: func() uint64 { return uint64(time.Second) }})
+			p := &script{steps: []*Outcome{o}}
+			k, _ := New(Config{Check: s, Stats: c.stats(), Custom: func(*host.Host) Prober { return p }, Rand: func() uint64 { return uint64(time.Second) }})
 			h := upstreamtest.Host(1)
 			if !k.Add(h) || k.Add(h) {
 				t.Error("want the host to be added once")
@@ -260,6 +262,9 @@ func TestACheckIsAwaitedOnce(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			if k.Awaited(h) {
 				t.Errorf("%+v: awaited after the first check", o)
+			}
+			if p.last.Err() != context.Canceled {
+				t.Errorf("%+v: the context of a check that has ended still runs", o)
 			}
 			k.Close()
 		})

@@ -647,8 +647,12 @@ func TestLateResultsEjectNoRemovedHost(t *testing.T) {
 	r := newRig(2, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
 	h := r.hosts[0]
 	late := r.d.byHost[h]
+	r.d.Add(h) // is watched already
 	codes(h, 500, 500, 500, 500)
 	r.d.Remove(h)
+	if len(r.d.monitors) != 1 || len(r.d.byHost) != 1 {
+		t.Errorf("%d monitors and %d hosts are left of one", len(r.d.monitors), len(r.d.byHost))
+	}
 	for range 10 {
 		late.PutCode(500)
 		late.PutResult(host.ConnectFailed, 0)
