@@ -65,6 +65,7 @@ var reference = []section{
 		{"sinks[].statsd.gauges", "all", "Send all gauges, or only the ones that were written since the last report."},
 		{"sinks[].statsd.gauge_signs", "delta", "How the receiver reads a signed gauge: as a change, so that a negative value needs two lines, or with `absolute` as a value."},
 		{"sinks[].statsd.timers", "values", "Send a line for each bin of a histogram, or gauges that summarize its interval, or leave histograms out."},
+		{"sinks[].statsd.events", "(by format)", "Send received events and service checks, unchanged: the default with `format: dogstatsd`, and not possible with others."},
 		{"sinks[].remote_write", "", "A sink that writes to a Prometheus remotely."},
 		{"sinks[].remote_write.version", "auto", "Version of the protocol; `auto` is 2.0 until the receiver rejects it."},
 		{"sinks[].remote_write.histograms", "auto", "Form of histograms; `auto` is `native` in version 2.0 and `classic` in 1.0."},

@@ -220,8 +220,15 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 		{"gauges", enum(&c.ChangedGauges, "all, changed", false, true)},
 		{"gauge_signs", enum(&c.AbsoluteGauges, "delta, absolute", false, true)},
 		{"timers", choice(&c.Timers, statsdsink.Values, statsdsink.Summary, statsdsink.None)},
+		{"events", boolean(&c.Events)},
 	})
 	d.require(n, path, seen, "address")
+	switch at, ok := seen["events"]; {
+	case !ok:
+		c.Events = c.Format == statsdsink.DogStatsD
+	case c.Events && c.Format != statsdsink.DogStatsD:
+		d.errorf(at, join(path, "events"), "lines of the format %s have no events; only dogstatsd has", c.Format)
+	}
 	at, ok := seen["address"]
 	if !ok {
 		return

@@ -87,7 +87,8 @@ func TestStatsDSinks(t *testing.T) {
 	c, err := Parse("a.yaml", []byte(`
 sinks:
 - statsd: {address: "localhost:8125"}
-- {name: local, statsd: {protocol: unixgram, address: /run/s, format: dogstatsd, max_packet_bytes: 4KiB, final_newline: true, zero_deltas: true, gauges: changed, gauge_signs: absolute, timers: none}, prefix: edge, interval: 10s, queue: {max_bytes: 1MiB, max_age: 1m}, on_ambiguous: resend, tags: {zone: b, dc: a}, filters: {include: [{prefix: a}], exclude: [{exact: ab}], kinds: [counter], origin: received}}
+- {name: dog, statsd: {address: "localhost:8125", format: dogstatsd}}
+- {name: local, statsd: {protocol: unixgram, address: /run/s, format: dogstatsd, max_packet_bytes: 4KiB, final_newline: true, zero_deltas: true, gauges: changed, gauge_signs: absolute, timers: none, events: false}, prefix: edge, interval: 10s, queue: {max_bytes: 1MiB, max_age: 1m}, on_ambiguous: resend, tags: {zone: b, dc: a}, filters: {include: [{prefix: a}], exclude: [{exact: ab}], kinds: [counter], origin: received}}
 stats_sinks:
 - name: envoy.stat_sinks.statsd
   typed_config: {"@type": type.googleapis.com/envoy.config.metrics.v3.StatsdSink, address: {socket_address: {address: 127.0.0.1, port_value: 9125}}}
@@ -109,6 +110,7 @@ static_resources:
 	}
 	want := []Sink{
 		{Options: sinkqueue.Options{Name: "statsd"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "localhost:8125", Format: statsdsink.Plain, Timers: statsdsink.Values}},
+		{Options: sinkqueue.Options{Name: "dog"}, StatsD: &statsdsink.Config{Network: statsdsink.UDP, Address: "localhost:8125", Format: statsdsink.DogStatsD, Timers: statsdsink.Values, Events: true}},
 		{
 			Options: sinkqueue.Options{
 				Name: "local", Prefix: "edge", Interval: 10 * time.Second, QueueBytes: 1 << 20, QueueAge: time.Minute, Resend: true,
@@ -134,10 +136,10 @@ static_resources:
 	if w := fmt.Sprint(c.Warnings); len(c.Warnings) != 1 || !strings.Contains(w, `nothing is sent: "nowhere" is not a static cluster`) {
 		t.Errorf("warnings %s", w)
 	}
-	o := got[5].Options
+	o := got[6].Options
 	o.Store = store.New(store.Options{})
 	dialed := make(chan string, 1)
-	sink, err := got[5].create(o, func(_ context.Context, cluster string) (net.Conn, error) {
+	sink, err := got[6].create(o, func(_ context.Context, cluster string) (net.Conn, error) {
 		select {
 		case dialed <- cluster:
 		default:

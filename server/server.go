@@ -183,14 +183,16 @@ type Server struct {
 	deltas    *deltastream.Stream
 	history   *history.History // nil: off
 	sinkFiles []interface{ Reopen() error }
-	gauges    selfStats
-	collision collisionLog
-	guard     guard.Guard // reports panics to onPanic
-	obsolete  deprecations
-	hot       *hotRestart   // nil without hot restarts
-	rulesMu   sync.Mutex    // serializes reloads of mapping rules
-	rulesSeen string        // stamps of the file of mapping rules at the start
-	cpu       *profiler.CPU // of the admin port; optional
+	// eventSinks are sinks that send the lines of events and service checks.
+	eventSinks []interface{ Event(line []byte) }
+	gauges     selfStats
+	collision  collisionLog
+	guard      guard.Guard // reports panics to onPanic
+	obsolete   deprecations
+	hot        *hotRestart   // nil without hot restarts
+	rulesMu    sync.Mutex    // serializes reloads of mapping rules
+	rulesSeen  string        // stamps of the file of mapping rules at the start
+	cpu        *profiler.CPU // of the admin port; optional
 
 	unknownLogged atomic.Int64 // Unix time in nanoseconds; see NoteUnknownFields
 
@@ -368,6 +370,15 @@ func (s *Server) makeStatsD() (err error) {
 	if cfg.Rules, err = s.loadRules(); err != nil {
 		return err
 	}
+	onEvent := cfg.OnEvent
+	cfg.OnEvent = func(line []byte) {
+		for _, e := range s.eventSinks {
+			e.Event(line)
+		}
+		if onEvent != nil {
+			onEvent(line)
+		}
+	}
 	s.statsd, err = statsd.New(cfg)
 	return err
 }
@@ -397,6 +408,9 @@ func (s *Server) makeFlusher() (err error) {
 	for _, sink := range cfg.Sinks {
 		if f, ok := sink.(interface{ Reopen() error }); ok {
 			s.sinkFiles = append(s.sinkFiles, f)
+		}
+		if e, ok := sink.(interface{ Event(line []byte) }); ok {
+			s.eventSinks = append(s.eventSinks, e)
 		}
 	}
 	initialized := cfg.Initialized

@@ -71,6 +71,46 @@ func startUDP(t *testing.T, yaml string) (*running, net.Conn) {
 	return s, conn
 }
 
+// TestEventsReachSinks sends events and service checks through a sink for DogStatsD, which
+// gets them at the last flush at the latest, and one for plain lines.
+func TestEventsReachSinks(t *testing.T) {
+	var receivers [2]net.PacketConn
+	for i := range receivers {
+		c, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		receivers[i] = c
+	}
+	s, conn := startUDP(t, `
+admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
+stats_flush_interval: 60s
+statsd: {listeners: [{address: 'udp://127.0.0.1:0'}]}
+sinks:
+- {name: dog, filters: {origin: received}, prefix: p, statsd: {address: "`+receivers[0].LocalAddr().String()+`", format: dogstatsd}}
+- {name: plain, filters: {origin: received}, statsd: {address: "`+receivers[1].LocalAddr().String()+`"}}
+`)
+	const events = "_e{2,3}:ab|c\\n|t:error|#k:v\n_sc|disk|1|m:full"
+	if _, err := conn.Write([]byte("a:1|c\n _e{2,3}:ab|c\\n|t:error|#k:v\r\n_sc|disk|1|m:full\n_sc|disk|9\n_e{9,9}:a|b")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all lines are counted", func() bool { return s.StatsD().Report().Listeners[0].Lines == 5 })
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"p.a:1|c\n" + events, "a:1|c"} {
+		buf := make([]byte, 1<<16)
+		if err := receivers[i].SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := receivers[i].ReadFrom(buf)
+		if string(buf[:n]) != want {
+			t.Errorf("sink %d sent %q (%v), want %q", i, buf[:n], err, want)
+		}
+	}
+}
+
 // TestExplainedSeriesAreScraped compares the series and stats in explanations with
 // the real ones after the lines have arrived.
 func TestExplainedSeriesAreScraped(t *testing.T) {

@@ -64,6 +64,10 @@ type Config struct {
 	// CheckGauges also makes a gauge of each service check, with its name and
 	// tags and the status as value. Default off.
 	CheckGauges bool
+	// OnEvent gets the line of each accepted event and service check, without the line
+	// feed, which is valid during the call. It is called at the same time by several
+	// goroutines and may not block. Not with RelayOnly. Default: none.
+	OnEvent func(line []byte)
 	// ForgetRejected disables keeping rejected lines. Default: the last 20 of
 	// each reason are kept.
 	ForgetRejected bool

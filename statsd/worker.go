@@ -812,6 +812,9 @@ func (w *worker) countEvent(unknown int) {
 	w.tally.unknown += uint64(unknown)
 	w.tally.tags += uint64(len(w.line.Tags))
 	w.tally.tagErrors += uint64(w.line.TagErrors)
+	if f := w.server.cfg.OnEvent; f != nil {
+		f(w.line.Text)
+	}
 }
 
 // takeTop moves the top counts of w to counts. It returns the number of cached

@@ -316,6 +316,9 @@ func (q *Queue) Rejected(metrics int) { q.rejected.Add(uint64(metrics)) }
 // Skipped counts a stat that is not sent since nothing is left of its name.
 func (q *Queue) Skipped() { q.skipped.Inc() }
 
+// Dropped counts metrics that are dropped before they are in a packet.
+func (q *Queue) Dropped(metrics int) { q.droppedMetrics.Add(uint64(metrics)) }
+
 // LostValues counts values of histograms that cannot be delivered.
 func (q *Queue) LostValues(n uint64) { q.lostValues.Add(n) }
 

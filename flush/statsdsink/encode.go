@@ -214,7 +214,7 @@ func increments(data []byte, yield func(key []byte, n uint64)) {
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		head, rest, ok := bytes.Cut(line, []byte(":"))
 		value, tail, ok2 := bytes.Cut(rest, []byte("|"))
-		if !ok || !ok2 || len(tail) == 0 || tail[0] != 'c' {
+		if !ok || !ok2 || isEvent(line) || len(tail) == 0 || tail[0] != 'c' {
 			continue
 		}
 		n, err := strconv.ParseUint(string(value), 10, 64)
@@ -231,7 +231,7 @@ func observations(data []byte) (n uint64) {
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		head, rest, _ := bytes.Cut(line, []byte("|"))
 		kind, rest, _ := bytes.Cut(rest, []byte("|"))
-		if len(head) == 0 || string(kind) != "ms" && string(kind) != "h" {
+		if len(head) == 0 || string(kind) != "ms" && string(kind) != "h" || isEvent(line) {
 			continue
 		}
 		rate, _, _ := bytes.Cut(rest, []byte("|"))
@@ -244,6 +244,11 @@ func observations(data []byte) (n uint64) {
 		}
 	}
 	return n
+}
+
+// isEvent reports whether a line is that of an event or a service check.
+func isEvent(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("_e{")) || bytes.HasPrefix(line, []byte("_sc|"))
 }
 
 // keyOf appends the key of a series, in the form of increments.

@@ -203,6 +203,7 @@ func TestConfigErrors(t *testing.T) {
 		{Options: with, Address: "nowhere"},
 		{Options: with, Network: Unixgram, Address: "relative"},
 		{Options: with, Network: "sctp", Address: "a:1"},
+		{Options: with, Address: "a:1", Events: true},
 		{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "a"}}}, Address: "a:1"},
 		{Options: sinkqueue.Options{Store: st, Interval: -1}, Address: "a:1"},
 	} {
@@ -225,6 +226,63 @@ func TestNumbersInPackets(t *testing.T) {
 	}
 	if n := observations([]byte(packet)); n != 12 {
 		t.Errorf("%d observations, want 12", n)
+	}
+}
+
+// TestEvents: lines stay as they are, in packets after stats, and count neither as
+// increments nor as values.
+func TestEvents(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("a").Inc()
+	s, err := New(Config{Options: sinkqueue.Options{Store: st, Prefix: "p", Filter: sinkqueue.Filter{Exclude: match.List{ownMetrics}}}, Address: "127.0.0.1:1", Format: DogStatsD, Events: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"_e{1,1}:2|c", "_e{2,2}:ab|ms|#x:y", "_sc|disk|1|m:1|c"}
+	for _, line := range all {
+		s.Event([]byte(line))
+	}
+	for range 2 { // the second flush has none
+		snap := st.Flush(store.FlushOptions{})
+		if err := s.Flush(snap); err != nil {
+			t.Fatal(err)
+		}
+		snap.Close()
+	}
+	var got []string
+	s.queue.Take(func(data []byte, _ int) { got = append(got, string(data)) })
+	if want := "p.a:1|c\n" + strings.Join(all, "\n"); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	n := uint64(0)
+	increments([]byte(got[0]), func(_ []byte, by uint64) { n += by })
+	if n != 1 || observations([]byte(got[0])) != 0 {
+		t.Errorf("%d increments, %d values", n, observations([]byte(got[0])))
+	}
+}
+
+// TestEventsAreBounded: of the events between two flushes, the ones over the limit are
+// dropped and counted.
+func TestEventsAreBounded(t *testing.T) {
+	st := store.New(store.Options{})
+	line := []byte("_sc|" + strings.Repeat("x", 1<<10-7) + "|0") // 1 KiB with the line feed
+	for _, cfg := range []Config{{Events: true}, {}, {Events: true, Options: sinkqueue.Options{Filter: sinkqueue.Filter{Origin: sinkqueue.Own}}}} {
+		cfg.Store, cfg.Address, cfg.Format = st, "127.0.0.1:1", DogStatsD
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := sinktest.Own(st, "statsd", "dropped_metrics")
+		for range maxEventBytes>>10 + 5 {
+			s.Event(line)
+		}
+		kept, dropped := maxEventBytes, uint64(5)
+		if !cfg.Events || cfg.Filter.Origin == sinkqueue.Own {
+			kept, dropped = 0, 0
+		}
+		if n := sinktest.Own(st, "statsd", "dropped_metrics") - before; len(s.events) != kept || n != dropped {
+			t.Errorf("%+v: %d bytes wait, %d dropped", cfg, len(s.events), n)
+		}
 	}
 }
 

@@ -2,16 +2,19 @@
 //
 // Counters are sent as increments, gauges as values, and histograms as one line
 // for each bin with a sample rate that stands for the count, or as gauges that
-// summarize the interval. Text readouts are not sent. Lines are packed into packets;
+// summarize the interval. Text readouts are not sent. Received events and service checks
+// can be sent as they are. Lines are packed into packets;
 // package sinkqueue describes what happens to increments while the receiver is down.
 package statsdsink
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -83,6 +86,8 @@ type Config struct {
 	AbsoluteGauges bool
 	// Timers is the form of histograms. Default Values.
 	Timers Timers
+	// Events also sends the lines of Sink.Event. Only with DogStatsD.
+	Events bool
 	// Timeout limits an attempt to connect or send. Default 2 s.
 	Timeout time.Duration
 	// Dial opens connections over TCP; Address is then only a name. Default: Address
@@ -104,6 +109,9 @@ type Sink struct {
 	before          string // the first tag
 	between, equals byte   // tags, and of the parts of a tag
 	keys            []tagKey
+
+	mu     sync.Mutex // guards events
+	events []byte     // lines for the next flush, each with a line feed
 
 	// Of Flush.
 	packet            []byte
@@ -133,6 +141,9 @@ func New(cfg Config) (*Sink, error) {
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
+	}
+	if cfg.Events && cfg.Format != DogStatsD {
+		return nil, fmt.Errorf("statsdsink: lines of the format %s have no events", cfg.Format)
 	}
 	if cfg.Format == Plain && len(cfg.Tags) > 0 {
 		return nil, errors.New("statsdsink: lines of the plain format have no tags")
@@ -180,11 +191,42 @@ func (s *Sink) shortened(bytes int) {
 	}
 }
 
+// maxEventBytes limits the lines of events that wait for a flush.
+const maxEventBytes = 1 << 20
+
+// Event adds the line of an event or a service check to the next flush, unchanged, if the
+// sink sends events. It is safe for concurrent use and keeps a copy of line.
+func (s *Sink) Event(line []byte) {
+	if !s.cfg.Events || s.cfg.Filter.Origin == sinkqueue.Own {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.events)+len(line)+1 > maxEventBytes {
+		s.queue.Dropped(1)
+		return
+	}
+	s.events = append(append(s.events, line...), '\n')
+}
+
+// sendEvents puts the lines of events.
+func (s *Sink) sendEvents() {
+	s.mu.Lock()
+	lines := s.events
+	s.events = nil
+	s.mu.Unlock()
+	for text := range bytes.Lines(lines) {
+		s.line = append(s.line[:0], text[:len(text)-1]...)
+		s.put()
+	}
+}
+
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
 	s.counters(snap)
 	s.gauges(snap)
 	s.timers(snap)
+	s.sendEvents()
 	s.end()
 	s.queueAll()
 	return nil
