@@ -33,9 +33,9 @@ func (s *shard) bytes() int { return shardBytes + 8*len(s.splits) }
 // count values. It never falls. It is safe for concurrent use.
 func (l *Layout) Made() int64 { return l.made.Load() }
 
-// HasRoom reports whether h can count v with a weight in memory that it has; see
-// [Histogram.RecordFloat]. Even so, a bin that is filled up takes more. It is safe for
-// concurrent use.
+// HasRoom reports whether h can count v with a weight without allocating bins;
+// see [Histogram.RecordFloat]. A bin whose count outgrows its word still
+// allocates. It is safe for concurrent use.
 func (h *Histogram) HasRoom(v, weight float64) bool {
 	s := h.shared.Load()
 	switch {

@@ -2,8 +2,8 @@ package histogram
 
 import "math"
 
-// Rank returns how many values are at or below v: at least below and at most upTo.
-// The two differ only by the values in the bin that v is in the middle of.
+// Rank returns how many values are at or below v: at least below and at most
+// upTo. The two differ only if v is inside a bin, by the values in that bin.
 func (s *Stats) Rank(v float64) (below, upTo uint64) {
 	if !(v >= s.Min()) { // also for NaN, and without values
 		return 0, 0

@@ -1,5 +1,5 @@
 // Package histogram counts values in bins of bounded relative error, without
-// locks, and summarizes the last interval and the time since the start.
+// locks, and summarizes the last interval and the time since creation.
 //
 //	layout, err := histogram.NewLayout(histogram.Config{Unit: histogram.Milliseconds})
 //	h := histogram.New(layout)
@@ -14,9 +14,9 @@
 //
 // Record, RecordFloat and Snapshot can be called at any time from any
 // goroutine. Merge calls of one histogram must not overlap. A value recorded
-// while Merge runs is counted in exactly one interval, that one or the next.
-// If Merge sees its count but not yet its sum, the interval shows the nearest
-// sum that its bins, minimum and maximum allow, and minimum and maximum are
-// exact only to the bin. A Merge that starts after the last Record has returned
-// makes all cumulative values exact.
+// while Merge runs is counted in exactly one interval, that one or the next. If
+// Merge sees its count but not yet its sum, the interval has the nearest sum
+// that its bins, minimum and maximum allow, and minimum and maximum are exact
+// only to the bin. All cumulative values are exact after a Merge that starts
+// once the last Record has returned.
 package histogram

@@ -40,8 +40,8 @@ func New(l *Layout) *Histogram {
 // Layout returns what New was called with.
 func (h *Histogram) Layout() *Layout { return h.layout }
 
-// Snapshot returns the result of the last Merge: before the first value an
-// unused, empty snapshot, never nil. It costs one atomic load.
+// Snapshot returns the result of the last Merge, or an unused, empty snapshot
+// if no value was merged yet; never nil. It costs one atomic load.
 func (h *Histogram) Snapshot() *Snapshot { return h.snapshot.Load() }
 
 // Record counts v once. Values whose fixed-point form exceeds 2^63-1 count as
@@ -127,16 +127,16 @@ func (l *Layout) scaled(v uint64) int64 {
 	return int64(low)
 }
 
-// RecordFloat counts v with a weight, which is 1 divided by the sample rate:
-// how many values v stands for. It costs the same whatever the weight.
+// RecordFloat counts v with a weight: the number of values that v stands for,
+// or 1 divided by the sample rate. The cost does not depend on the weight.
 //
 // v × Scale is rounded to the nearest whole number. Values beyond ±(2^63-1)
 // count as those; negative values count as 0 unless the layout is signed; NaN
 // is ignored.
 //
-// The whole part of a weight counts at once. Fractions are collected, rounded
-// up to multiples of 2^-32, and a value during whose record a whole number is
-// reached counts once more: three values of weight 1/0.3 count 10. Weights that
+// The whole part of a weight counts at once. Fractions are rounded up to
+// multiples of 2^-32 and summed, and the value that brings the sum to a whole
+// number counts once more: three values of weight 1/0.3 count 10. Weights that
 // are not positive and finite are ignored, those above 2^53 count as 2^53.
 func (h *Histogram) RecordFloat(v float64, weight float64) {
 	if v != v {

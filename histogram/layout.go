@@ -13,14 +13,15 @@ import (
 // Config describes the histograms of a [Layout]. Its zero value means all
 // defaults.
 type Config struct {
-	// SignificantDigits is the precision of the bins: 1 to 5 decimal digits,
-	// 0 means 2. With 2, a quantile is at most 1 % above the value it stands for.
+	// SignificantDigits is the precision of the bins: 1 to 5 decimal digits, 0
+	// means 2. With 2, a quantile is at most 1 % above the recorded value of
+	// its rank.
 	//
 	// Memory is allocated for 64 adjacent bins, and each digit multiplies the
-	// number of bins by ten: latencies between 10 and 100,000 take about 3 KB of
-	// bins with two digits and 16 KB with three. In addition, each 64 bins between
-	// the least and the greatest value take 8 bytes, at most 1 KB with two digits
-	// and 800 KB with five.
+	// number of bins by ten: latencies between 10 and 100,000 take about 3 KB
+	// of bins with two digits and 16 KB with three. In addition, every 64 bins
+	// between the smallest and the largest value take 8 bytes, at most 1 KB
+	// with two digits and 800 KB with five.
 	SignificantDigits int
 
 	// Scale is the fixed point: values are multiplied by Scale and rounded to the
@@ -113,8 +114,8 @@ type limit struct {
 // Empty returns the summary of no values.
 func (l *Layout) Empty() *Stats { return l.empty }
 
-// NewLayout checks and compiles c. The error names the setting and its allowed
-// values.
+// NewLayout checks c and returns its layout. The error names the setting and
+// its allowed values.
 func NewLayout(c Config) (*Layout, error) {
 	c.SignificantDigits = cmp.Or(c.SignificantDigits, 2)
 	if c.SignificantDigits < 1 || c.SignificantDigits > 5 {

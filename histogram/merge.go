@@ -29,10 +29,10 @@ type scratch struct {
 	bounds, deltas       []uint64
 }
 
-// Merge makes a new interval of the values recorded since the last call, adds
+// Merge turns the values recorded since the last call into a new interval, adds
 // it to the cumulative summary and returns the new snapshot, which
 // [Histogram.Snapshot] returns from then on. Without new values the interval is
-// empty. A histogram without any value keeps its unused snapshot.
+// empty. A histogram that never had a value keeps its unused snapshot.
 //
 // Calls must not overlap. Calling it for an idle histogram costs a few loads.
 func (h *Histogram) Merge() *Snapshot { return h.MergeAt(time.Time{}) }

@@ -29,17 +29,17 @@ type Stats struct {
 // Layout returns the layout of the histogram that s is a summary of.
 func (s *Stats) Layout() *Layout { return s.layout }
 
-// Count returns how many values were recorded, by weight.
+// Count returns the number of recorded values, counted by weight.
 func (s *Stats) Count() uint64 { return s.count }
 
-// Sum returns the sum of the values, by weight. It is added up in whole
-// fixed-point units of 128 bits and rounded to float64 once.
+// Sum returns the sum of the values, weighted. It is computed in 128-bit fixed
+// point and rounded to float64 once.
 func (s *Stats) Sum() float64 { return s.sum.float() / s.layout.divide }
 
-// Min returns the least value, NaN if there is none.
+// Min returns the smallest value, or NaN if s is empty.
 func (s *Stats) Min() float64 { return s.end(s.least) }
 
-// Max returns the greatest value, NaN if there is none.
+// Max returns the largest value, or NaN if s is empty.
 func (s *Stats) Max() float64 { return s.end(s.greatest) }
 
 func (s *Stats) end(v int64) float64 {
@@ -59,12 +59,11 @@ func (s *Stats) Quantile(q float64) float64 {
 // Quantiles appends the values at the quantiles qs, which must be ascending, to
 // dst. It walks the counts once.
 //
-// As hdrhistogram-go's ValueAtQuantile does, it takes the value of rank
-// q × count, rounded to the nearest whole number and at least 1, in ascending
-// order, and answers with the highest value of that value's bin. Unlike
-// there, the answer is then brought into the exact minimum and maximum; q at or
-// below 0 is the minimum, q at or above 1 the maximum. If s is empty, each
-// answer is NaN.
+// As hdrhistogram-go's ValueAtQuantile does, it takes the value of rank q ×
+// count, rounded to the nearest whole number and at least 1, in ascending
+// order, and returns the highest value of its bin. Unlike there, the result is
+// clamped to the exact minimum and maximum; q at or below 0 is the minimum, q
+// at or above 1 the maximum. If s is empty, each result is NaN.
 func (s *Stats) Quantiles(dst []float64, qs []float64) []float64 {
 	w := walker{page: s.packed.reader()}
 	for _, q := range qs {
@@ -151,9 +150,8 @@ func (s *Stats) AppendCumulative(dst []uint64) []uint64 {
 	return dst
 }
 
-// Bins calls yield for each bin that has counts, in ascending order, until it
-// returns false. The bin holds the values from lower up to and without
-// lower+width.
+// Bins calls yield for each nonempty bin, in ascending order, until it returns
+// false. The bin holds the values in [lower, lower+width).
 func (s *Stats) Bins(yield func(lower, width float64, count uint64) bool) {
 	divide := s.layout.divide
 	s.FixedBins(func(lowest, highest int64, n uint64) bool {

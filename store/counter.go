@@ -31,7 +31,7 @@ func (c *Counter) Inc() {
 }
 
 // Add adds n to c with the guarantees of [Counter.Inc]. Totals wrap at 2^64.
-// Adding 0 does not make a counter used.
+// Adding 0 does not mark a counter as used.
 func (c *Counter) Add(n uint64) {
 	if c != nil {
 		c.w.count(n)

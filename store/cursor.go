@@ -269,9 +269,9 @@ func (c *Cursor) AppendValue(dst []byte) []byte {
 	}
 }
 
-// AppendFloat appends x in the format of gauges: without a point if it is whole
-// and below 2^53, with an exponent from 1e21 on, else as the shortest decimal
-// that parses to x.
+// AppendFloat appends x in the format of gauges: without a decimal point if it
+// is whole and below 2^53, with an exponent from 1e21 on, and otherwise as the
+// shortest decimal that parses to x.
 func AppendFloat(dst []byte, x float64) []byte {
 	if math.Abs(x) >= 1e21 {
 		return strconv.AppendFloat(dst, x, 'g', -1, 64)

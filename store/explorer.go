@@ -60,7 +60,7 @@ const (
 	ByName              // ascending
 )
 
-// Explore is a question to an [Explorer].
+// Explore is a query for an [Explorer].
 type Explore struct {
 	// Prefix is the beginning of the names. It can end in the middle of a segment.
 	Prefix string
@@ -87,10 +87,10 @@ type Sampled struct {
 	PerSecond float64
 }
 
-// Explored is the answer of an [Explorer].
+// Explored is the result of [Explorer.Explore].
 type Explored struct {
 	Total  Group   // all stats with the prefix, and with the tag
-	Groups []Group // in the order that was asked for
+	Groups []Group // in the order of Explore.By
 	Others Group   // the stats in Total that are in none of Groups
 
 	// Complete is set if all groups were compared. If there are too many, Found groups
@@ -129,7 +129,8 @@ type TagCount struct {
 	Exact  bool // Values is not an estimate
 }
 
-// ErrTooManySeries is returned for a tag with a prefix that too many stats have.
+// ErrTooManySeries is returned by [Explorer.Explore] for a tag if too many
+// stats have the prefix.
 var ErrTooManySeries = errors.New("store: too many stats have the prefix")
 
 // Bounds of the work for an answer.
@@ -141,9 +142,9 @@ const (
 	maxGroups      = 1000   // in an answer
 )
 
-// Explore answers a question. It returns [ErrTooManySeries] for a tag and a prefix that
-// more than 50,000 stats have. The first question needs about a second for a million
-// stats, as does the first one about a tag; the last four tags are kept.
+// Explore answers a query. It returns [ErrTooManySeries] for a tag if more than
+// 50,000 stats have the prefix. With a million stats, the first query takes
+// about a second, as does the first one for a tag; the last four tags are kept.
 func (x *Explorer) Explore(q Explore) (Explored, error) {
 	v := x.s.View()
 	defer v.Close()
@@ -180,8 +181,8 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	return out, nil
 }
 
-// Bytes estimates the memory of the explorer, without the index of names, which it
-// shares with other readers.
+// Bytes estimates the memory of the explorer, excluding the index of names,
+// which it shares with other readers.
 func (x *Explorer) Bytes() (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -42,11 +42,12 @@ type patterns struct {
 	fresh []Pattern // not used yet
 }
 
-// Pattern returns the pattern of the stat. Stats of a kind with the same family and names
-// of tags share it, so an output format can keep what it derives from a pattern while the
-// cursor walks. It is nil if there is none yet, or if the stat has no family, is not
-// plain, see [Cursor.Plain], or has many tags or one whose value is empty or only a part
-// of a segment of the name.
+// Pattern returns the pattern of the stat, or nil. Stats of a kind with the
+// same family and names of tags share it, so an output format can keep what it
+// derives from a pattern while the cursor walks. A stat has no pattern if it
+// has no family, is not plain (see [Cursor.Plain]), has many tags, or has a tag
+// whose value is empty or only a part of a segment of the name. A new stat may
+// not have one yet.
 func (c *Cursor) Pattern() *Pattern {
 	rest := c.rest()
 	if rest[0]&(flagTagged|flagEscaped|flagOdd) != flagTagged {

@@ -473,8 +473,7 @@ func (s *Store) Naming() *naming.Rules { return &s.opts.Naming }
 // Tags returns the rules that extract tags from names.
 func (s *Store) Tags() *tags.Extractor { return s.opts.Tags }
 
-// Series returns the conflict of the stat's family, nil if it has none, as nearly
-// all.
+// Series returns the conflict of the stat's family, or nil if it has none.
 func (c *Cursor) Series() *Series {
 	if c.s.series.specials.Load() == 0 {
 		return nil

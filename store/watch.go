@@ -117,8 +117,8 @@ func (b *block) ref(i int) uint64 {
 	return uint64(b.reuse&(1<<21-1))<<32 | uint64(makeID(b.index, i))
 }
 
-// Ref returns a number for the stat, below 2^53, that no other stat of the store
-// has while the store exists, not even after the stat has ended.
+// Ref returns a number below 2^53 that identifies the stat. It is never reused
+// for another stat of the store, even after the stat has ended.
 func (c *Cursor) Ref() uint64 { return c.b.ref(c.i) }
 
 // FindRef is [View.Find] for the stat with a reference.

@@ -17,16 +17,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
 
-// ZeroThreshold is the breadth of the bucket around zero.
+// ZeroThreshold is the largest magnitude in the bucket around zero.
 const ZeroThreshold = 0x1p-128
 
-// Bucket is a bucket with counts.
+// Bucket is a nonempty bucket.
 type Bucket struct {
 	Index int32
 	Count uint64
 }
 
-// Histogram holds the buckets of a histogram. It can be used again.
+// Histogram holds the buckets of a histogram. It can be reused.
 type Histogram struct {
 	Schema             int
 	Zero               uint64   // values in the bucket around zero

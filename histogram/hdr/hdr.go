@@ -85,8 +85,9 @@ func Append(dst []byte, s *histogram.Stats) ([]byte, error) {
 	return append(dst, text...), err
 }
 
-// Encoder is Append for many histograms: it compresses the empty histogram of a
-// layout once. The zero value is ready. It is not safe for concurrent use.
+// Encoder encodes many histograms like [Append], but compresses the empty
+// histogram of a layout only once. The zero value is ready. It is not safe for
+// concurrent use.
 type Encoder struct {
 	empty map[*histogram.Layout][]byte
 }
