@@ -3,11 +3,11 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
@@ -142,14 +142,14 @@ func (f *fileField) check() error {
 	}
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return fmt.Errorf("%q: %w", f.path, cause(err))
+		return fmt.Errorf("%q: %w", f.path, boundedfile.Cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%q is not a regular file", f.path)
 	}
 	file, err := os.Open(f.path)
 	if err != nil {
-		return fmt.Errorf("%q: %w", f.path, cause(err))
+		return fmt.Errorf("%q: %w", f.path, boundedfile.Cause(err))
 	}
 	return file.Close()
 }
@@ -163,12 +163,4 @@ func (d *decoder) readsCertificates(n *yaml.Node, path string, t *certs.Files) {
 		}
 		return err
 	})
-}
-
-// cause returns an error of the file system without the path.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }

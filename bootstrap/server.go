@@ -10,6 +10,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -305,7 +306,7 @@ func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, err
 		if cfg.Rules, _, err = c.StatsD.Mapping.Load(); err != nil {
 			var invalid *Errors
 			if at := c.FilePosition(c.StatsD.Mapping.File); at != "" && !errors.As(err, &invalid) {
-				err = fmt.Errorf("%s: %q: %w", at, c.StatsD.Mapping.File, cause(err))
+				err = fmt.Errorf("%s: %q: %w", at, c.StatsD.Mapping.File, boundedfile.Cause(err))
 			}
 			return nil, err
 		}

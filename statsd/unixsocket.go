@@ -2,13 +2,10 @@ package statsd
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/user"
 	"strconv"
-	"syscall"
 
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
@@ -16,25 +13,14 @@ import (
 // clearPath removes an unused socket at a.location. It returns an error for
 // anything else.
 func clearPath(a address) error {
-	fi, err := os.Lstat(a.location)
+	err := unixsock.CheckStale(a.network, a.location)
+	if err == nil {
+		err = os.Remove(a.location)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if fi.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way: it is not a socket", a.location)
-	}
-	c, err := net.Dial(a.network, a.location)
-	if err == nil {
-		_ = c.Close() // nothing was sent
-		return fmt.Errorf("%w: a process answers on %s", syscall.EADDRINUSE, a.location)
-	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s is in the way: %w", a.location, err)
-	}
-	return os.Remove(a.location)
+	return err
 }
 
 // setRights applies the configured mode, owner and group to the path of a

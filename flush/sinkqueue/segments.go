@@ -26,7 +26,7 @@ func largestFirst(packets []Packed) {
 	slices.SortFunc(packets, func(a, b Packed) int { return len(b.Data) - len(a.Data) })
 }
 
-// runLength returns how many packets at the begin of a queue one system call can send:
+// runLength returns how many packets at the head of a queue one system call can send:
 // equally long ones that were added together, and then a shorter one.
 func runLength(queue []packet) int {
 	first := queue[0]

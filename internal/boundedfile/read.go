@@ -41,3 +41,12 @@ func Read(name string, limit int) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// Cause returns an error of the file system without the path, for messages that name
+// the file themselves.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 )
 
@@ -22,7 +23,7 @@ func Check(path string) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return checkDirectory(filepath.Dir(path))
 	case err != nil:
-		return cause(err)
+		return boundedfile.Cause(err)
 	case info.IsDir():
 		return errors.New("it is a directory")
 	case nofollow.Flag != 0 && info.Mode()&fs.ModeSymlink != 0:
@@ -32,7 +33,7 @@ func Check(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|nofollow.Flag|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return cause(err)
+		return boundedfile.Cause(err)
 	}
 	return f.Close()
 }
@@ -42,7 +43,7 @@ func checkDirectory(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return fmt.Errorf("its directory: %w", cause(err))
+		return fmt.Errorf("its directory: %w", boundedfile.Cause(err))
 	case !info.IsDir():
 		return fmt.Errorf("%q is not a directory", dir)
 	}
@@ -50,12 +51,4 @@ func checkDirectory(dir string) error {
 		return fmt.Errorf("its directory: %w", err)
 	}
 	return nil
-}
-
-// cause returns an error of the file system without the path.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }

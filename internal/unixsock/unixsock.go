@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// ErrInUse is wrapped by the error of [Listen] when another program serves the path.
+// ErrInUse is wrapped by the errors of [Listen] and [CheckStale] when another program
+// serves the path.
 var ErrInUse = errors.New("address already in use")
 
 // Path is the path of a socket of this user, for as long as no other file takes it.
@@ -58,7 +59,7 @@ type Listener struct {
 // existing socket that no process serves is replaced; anything else at the path is an
 // error. group is a name or a number, empty for that of the process.
 func Listen(path string, mode fs.FileMode, group string) (*Listener, error) {
-	if err := checkStale(path); err != nil {
+	if err := CheckStale("unix", path); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".bind-")
@@ -139,8 +140,10 @@ func GroupID(group string) (int, error) {
 	return strconv.Atoi(g.Gid)
 }
 
-// checkStale returns an error if path is not a socket, or a process serves it.
-func checkStale(path string) error {
+// CheckStale returns an error if there is something other than a socket at path, or
+// if a process serves the socket, which wraps [ErrInUse]. network is that of the
+// socket: unix or unixgram.
+func CheckStale(network, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -151,7 +154,7 @@ func checkStale(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s exists and is not a socket", path)
 	}
-	c, err := net.DialTimeout("unix", path, time.Second)
+	c, err := net.DialTimeout(network, path, time.Second)
 	if err == nil {
 		_ = c.Close() // nothing was sent
 		return ErrInUse

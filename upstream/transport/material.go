@@ -4,9 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -274,10 +272,7 @@ func (f *Factory) data(d config.Data, at string) ([]byte, error) {
 	case config.DataFile:
 		var err error
 		if b, err = f.c.ReadFile(d.Name); err != nil {
-			if p, ok := errors.AsType[*fs.PathError](err); ok {
-				err = p.Err // the name is said already
-			}
-			return nil, fmt.Errorf("%s: %s: %w", at, where(d), err)
+			return nil, fmt.Errorf("%s: %s: %w", at, where(d), boundedfile.Cause(err))
 		}
 	case config.DataInline:
 		b = []byte(d.Inline)

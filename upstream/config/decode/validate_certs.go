@@ -2,14 +2,13 @@ package decode
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
 // certificates checks that the data sources of a TLS context hold certificates and
@@ -82,10 +81,7 @@ func (k *clusterCheck) content(path string, d *corev3.DataSource) ([]byte, bool)
 		}
 		b, err := k.d.opts.ReadFile(s.Filename)
 		if err != nil {
-			if at, ok := errors.AsType[*fs.PathError](err); ok {
-				err = at.Err
-			}
-			k.errorf(BadValue, path, "%s: %v", sourceName(d), err)
+			k.errorf(BadValue, path, "%s: %v", sourceName(d), boundedfile.Cause(err))
 			return nil, false
 		}
 		return b, true
