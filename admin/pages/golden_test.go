@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/flush/deltastream"
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/server/layers"
@@ -41,6 +43,8 @@ func full(t *testing.T, change func(*admin.Config)) *admin.Server {
 		web.Text("release").Set("1.2 <b>")
 		web.Histogram("never", store.Milliseconds)
 		sites := st.ScopeWith("", store.ScopeOptions{Network: true})
+		own := st.Own()
+		received, accepted, resident := own.Counter("ingest.samples.listener.udp"), own.Counter("ingest.connections_total.listener.tcp"), own.Gauge(physicalMemory)
 		for _, name := range []string{"good", "plain"} {
 			up := st.Scope("cluster." + name)
 			for i, stat := range []string{"upstream_rq_total", "upstream_rq_2xx", "upstream_rq_5xx", "upstream_rq_timeout", "upstream_rq_pending_overflow", "upstream_cx_overflow", "upstream_rq_retry_overflow"} {
@@ -62,6 +66,9 @@ func full(t *testing.T, change func(*admin.Config)) *admin.Server {
 				hits.Add(1000 * i * i)
 			}
 			temperature.Set(20 + i%4)
+			received.Add(10 * i)
+			accepted.Add(15)
+			resident.Set(i << 20)
 			took.Record(3 + i)
 			took.Record(40 * i)
 			sizes.Record(100 << i)
@@ -289,7 +296,7 @@ func TestGolden(t *testing.T) {
 	for name, targets := range map[string][]string{
 		"overview":   {""},
 		"stats":      {"stats?filter=^web", "stats?filter=^web&group=1&recent=1&nonzero=1&re=ecma&zero=1795341570000&pins=web.hits%0Agone&sel=web.took", "stats?filter=^(web|page)&sort=changed&dir=asc&rows=250&pause=1&hide=type.trend&type=counter&usedonly=1", "stats?filter=(x", "stats?filter=wex", "stats?filter=^none&usedonly=1&zero=5"},
-		"stat":       {"stat?name=web.hits", "stat?name=web.temperature&with=web.hits&over=1h", "stat?name=web.release", "stat?name=web.never", "stat?name=page.views.site.de&from=1795341500000&to=1795341600000", "stat?name=web.nothing"},
+		"stat":       {"stat?name=web.hits", "stat?name=web.temperature&with=web.hits&over=1h", "stat?name=web.release", "stat?name=web.never", "stat?name=page.views.site.de&from=1795341500000&to=1795341600000", "stat?name=web.nothing", "stat?name=cluster.good.upstream_cx_active&with=page.views.site.fr&from=1795341560000&to=1795341587000"},
 		"histogram":  {"stat?name=web.took", "histograms?name=web.took&q=99.95&x=linear&y=count", "histograms?name=web.took&view=cdf"},
 		"histograms": {"histograms?filter=^web", "histograms?name=web.took&view=time", "histograms?name=web.sizes&compare=1&b=30s&span=10s&opened=1795341590000", "histograms?merge=1&filter=^web&unused=1", "histograms?filter=none"},
 		"explorer":   {"explorer?view=map&sort=new", "explorer?prefix=web.&sort=name", "explorer?tag=site", "explorer?prefix=none", "explorer?sort=samples"},
@@ -342,6 +349,97 @@ func TestGoldenWithoutSources(t *testing.T) {
 		got.WriteString("<!-- " + target + " -->\n" + pageText(reply.Body))
 	}
 	golden.Check(t, "without-sources", []byte(got.String()))
+}
+
+// calmClusters are clusters without unhealthy hosts.
+type calmClusters struct{ fullClusters }
+
+func (calmClusters) Statuses(yield func(*status.Cluster) bool) {
+	host := func(yield func(*status.Host) bool) { yield(&fullHosts[0]) }
+	_ = yield(&status.Cluster{Name: "calm", ObservabilityName: "calm", Hosts: host}) && yield(&status.Cluster{Name: "over", ObservabilityName: "limited", Hosts: host}) &&
+		yield(&status.Cluster{Name: "fine", ObservabilityName: "fine", Hosts: host}) && yield(&status.Cluster{Name: "one", ObservabilityName: "one", Hosts: host})
+}
+
+type calmIngest struct{ fakeIngest }
+
+func (calmIngest) Report() report.Report {
+	return report.Report{Listeners: []report.Listener{{ListenerInfo: report.ListenerInfo{Name: "tcp", Protocol: "tcp", Address: "tcp://0.0.0.0:1"}, Connections: 2},
+		{ListenerInfo: report.ListenerInfo{Name: "udp", Protocol: "udp", Address: "udp://[::]:8125", Readers: 1}}}}
+}
+
+func (calmIngest) Recent() report.Recent {
+	return report.Recent{Limits: []report.Limit{{Name: "series", Max: 5000, Use: 4000}, {Name: "memory_bytes", Max: 64 << 20, Use: 60 << 20}}}
+}
+
+type testProfiler string
+
+func (testProfiler) Start() (bool, error) { return true, nil }
+func (testProfiler) Stop() (bool, error)  { return true, nil }
+func (p testProfiler) Path() string       { return string(p) }
+
+// counted replaces the ids of a stream by their number.
+func counted(body []byte) []byte {
+	return regexp.MustCompile(`ids=[0-9.]+`).ReplaceAllFunc(body, func(ids []byte) []byte { return fmt.Append(nil, bytes.Count(ids, []byte("."))+1, " ids") })
+}
+
+// TestGoldenLive compares the pages of a server that has streams, and nothing that needs
+// much attention.
+func TestGoldenLive(t *testing.T) {
+	srv := full(t, func(c *admin.Config) {
+		own := c.Store.Own()
+		own.Gauge("server.admin_exposed").Set(1)
+		own.Counter(skippedFlushes).Add(1)
+		c.Store.Scope("cluster.fine").Counter("upstream_rq_total").Add(5000)
+		c.Store.Scope("cluster.limited").Counter("upstream_rq_total").Add(5000)
+		c.Store.Scope("cluster.limited").Counter("upstream_rq_pending_overflow").Add(1)
+		c.Store.Scope("cluster.one").Counter("upstream_rq_total").Add(100)
+		c.Store.Scope("cluster.one").Counter("upstream_rq_5xx").Add(1)
+		c.Store.Scope("secret").GaugeWithMode("stat", store.HiddenAccumulate).Set(1)
+		c.Store.Flush(store.FlushOptions{}).Close()
+		s := &c.Sources
+		s.StatsStream = deltastream.New(deltastream.Config{Store: c.Store})
+		s.Clusters, s.Ingest = calmClusters{}, calmIngest{}
+		s.Unready = func() []lifecycle.Unready { return nil }
+		s.HotRestartVersion = func() string { return "11.104" }
+		s.CPUProfiler = testProfiler("/run/cpu.prof")
+		s.Listeners = func() []listeners.Listener {
+			return []listeners.Listener{{Name: "tcp"}, {Name: "old", Stopped: true}}
+		}
+		s.Certificates = func() []certinfo.Context {
+			return []certinfo.Context{{Chain: []certinfo.Certificate{{Path: "/own.pem", Until: testNow.AddDate(0, 0, 10)}}}}
+		}
+	})
+	if err := srv.Handle(admin.Endpoint{Path: circuitPath, Help: "circuits", Serve: func(*admin.Response, *admin.Request) error { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, target := range []string{"", "stats?filter=^web.hits", "stats?filter=^none", "stat?name=web.hits", "stat?name=secret.stat", "circuits", "clusters", "clusters?cluster=over", "listeners", "ingest", "explorer?prefix=secret.", "certs", "server"} {
+		body := srv.Request("GET", Prefix+target, nil).Body
+		checkPage(t, srv, body)
+		head, _, _ := strings.Cut(string(body), "<div id='content'>")
+		var scripts []string
+		for _, m := range regexp.MustCompile("<script type='module' src='assets/[^']*?([a-z]+)\\.js'").FindAllStringSubmatch(head, -1) {
+			scripts = append(scripts, m[1])
+		}
+		_, refresh, _ := strings.Cut(head, "<select id='refresh'")
+		refresh, _, _ = strings.Cut(refresh, "</select>")
+		got.WriteString("<!-- " + target + " -->\n" + strings.Join(scripts, " ") + "\n" + refresh + "\n" + pageText(counted(body)))
+	}
+	golden.Check(t, "live", []byte(got.String()))
+}
+
+// TestGoldenWithoutHistory compares the pages of stats of a server that keeps no history.
+func TestGoldenWithoutHistory(t *testing.T) {
+	srv := full(t, func(c *admin.Config) {
+		c.Sources.History, c.Sources.StatsStream = nil, deltastream.New(deltastream.Config{Store: c.Store})
+	})
+	var got strings.Builder
+	for _, target := range []string{"stats?filter=^web.hits|^cluster.good.*total", "stat?name=web.hits", "histograms?name=web.took", "histograms?name=web.took&view=time", "clusters?filter=good", "listeners", "explorer?prefix=web."} {
+		body := srv.Request("GET", Prefix+target, nil).Body
+		checkPage(t, srv, body)
+		got.WriteString("<!-- " + target + " -->\n" + pageText(counted(body)))
+	}
+	golden.Check(t, "without-history", []byte(got.String()))
 }
 
 // TestGoldenShell compares everything around the content of a page, after a change, after

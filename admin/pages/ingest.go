@@ -64,9 +64,6 @@ func showIngest(v *view) error {
 
 // explainForm appends a field for a line and, if there is one, how it is interpreted.
 func (v *view) explainForm() {
-	if !v.permits("/ingest/explain") {
-		return
-	}
 	line := v.query.Value("line")
 	v.Put(h("<form class='panel pad row' method='get' action='ingest'><label class='grow'><span class='vh'>A StatsD line to explain</span>"+
 		"<input type='text' name='line' class='find' placeholder='Explain a line, such as page.views:1|c|#site:de' autocomplete='off' value='"), line, h("'></label><button type='submit' class='primary'>Explain</button></form>\n"))
