@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // HealthCheckKind is the protocol of a health check.
 type HealthCheckKind uint8
@@ -153,7 +156,7 @@ type Outlier struct {
 }
 
 // NoLimit is the maximum of an unbounded resource.
-const NoLimit uint64 = 1<<64 - 1
+const NoLimit uint64 = math.MaxUint64
 
 // CircuitBreakers are the limits of both request priorities.
 type CircuitBreakers struct {

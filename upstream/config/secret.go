@@ -67,7 +67,7 @@ func (v *Validation) Merge(over *Validation) *Validation {
 	out.Hashes = slices.Concat(v.Hashes, over.Hashes)
 	switch {
 	case len(over.SANs) == 0 || len(v.SANs) > 0 && over.UntypedSANs && !v.UntypedSANs:
-	case len(v.SANs) > 0 && v.UntypedSANs == over.UntypedSANs:
+	case v.UntypedSANs == over.UntypedSANs:
 		out.SANs = slices.Concat(v.SANs, over.SANs)
 	default:
 		out.SANs, out.UntypedSANs = over.SANs, over.UntypedSANs

@@ -79,11 +79,9 @@ func canonical(answer []dns.RR, name string) (string, time.Duration) {
 		}
 	}
 	for range len(aliases) { // a circle ends too
-		c := aliases[name]
-		if c == nil {
-			break
+		if c := aliases[name]; c != nil {
+			name, ttl = dns.CanonicalName(c.Target), min(ttl, ttlOf(&c.Hdr))
 		}
-		name, ttl = dns.CanonicalName(c.Target), min(ttl, ttlOf(&c.Hdr))
 	}
 	return name, ttl
 }

@@ -206,10 +206,12 @@ type pipes struct {
 	mu    sync.Mutex
 	began time.Time
 	log   []string // network, address and when it was asked
+	last  context.Context
 }
 
 func (p *pipes) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	p.mu.Lock()
+	p.last = ctx
 	p.log = append(p.log, fmt.Sprintf("%s %s %v", network, address, time.Since(p.began)))
 	p.mu.Unlock()
 	ours, theirs := net.Pipe()
@@ -269,6 +271,9 @@ func TestSecondServerAfterATimeout(t *testing.T) {
 		got, err := c.Lookup(t.Context(), Query{Name: "a.example", Family: config.FamilyV4Only})
 		if line(got) != "10.9.9.9/60" || time.Since(p.began) != 5*time.Second {
 			t.Errorf("%v, %v after %v", got, err, time.Since(p.began))
+		}
+		if p.last.Err() == nil {
+			t.Error("the context of a request that was answered still runs")
 		}
 	})
 }

@@ -172,6 +172,16 @@ func TestSourceRefuses(t *testing.T) {
 	}
 }
 
+func TestDefaultSources(t *testing.T) {
+	c := New(Config{}).c
+	if r, ok := c.Resolver.(*Client); !ok || r.c.ResolvConf != "/etc/resolv.conf" || r.c.Hosts != "/etc/hosts" || cap(r.slots) != 128 {
+		t.Errorf("resolver %+v", c.Resolver)
+	}
+	if c.MaxHosts != DefaultMaxHosts || c.Rand == nil || c.Logger == nil {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestEDSIsPluggedIn(t *testing.T) {
 	var asked string
 	s := New(Config{Resolver: newBook(), EDS: func(c *config.Cluster) (upstream.Source, error) {
