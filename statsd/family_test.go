@@ -65,3 +65,23 @@ func TestFamiliesMatchTheirSeries(t *testing.T) {
 		t.Errorf("%d families of one series and %d of several were seen", alone, joined)
 	}
 }
+
+// TestFamiliesOfOneSeries: only a series without tags that is no histogram needs no
+// family besides its cell.
+func TestFamiliesOfOneSeries(t *testing.T) {
+	for line, want := range map[string]bool{"a:1|c": true, "a:1|g": true, "a:1|s": true, "a:1|c|#k:1": false, "a:1|ms": false} {
+		r := newRig(t, Config{})
+		r.send(line)
+		g := r.registry
+		g.mu.Lock()
+		g.eachFamily(func(x uint32, _ family) {
+			if got := x&solo != 0; got != want {
+				t.Errorf("%s: in its cell %t, want %t", line, got, want)
+			}
+		})
+		if n := len(g.families.list); (n == 0) != want {
+			t.Errorf("%s: %d families in the list", line, n)
+		}
+		g.mu.Unlock()
+	}
+}
