@@ -108,11 +108,10 @@ func (d *Decoder) builtinType(c *clusterv3.Cluster, x *extra, r *report) *cluste
 	x.leastDNSRefresh = options.GetDnsMinRefreshRate()
 	before := r.originalPath
 	r.originalPath = func(path string) string {
-		for _, field := range dnsFields() {
-			if field.here && (path == string(field.name) || strings.HasPrefix(path, string(field.name)+".")) {
-				path = at + "." + path
-				break
-			}
+		if slices.ContainsFunc(dnsFields(), func(f dnsField) bool {
+			return f.here && (path == string(f.name) || strings.HasPrefix(path, string(f.name)+"."))
+		}) {
+			path = at + "." + path
 		}
 		if before != nil {
 			path = before(path)

@@ -302,17 +302,17 @@ func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 		for _, f := range fields {
 			if s := asStruct(f, 2); s != nil {
 				m.ConfigType = &corev3.HealthCheck_CustomHealthCheck_TypedConfig{TypedConfig: packed(s)}
-				continue
+			} else {
+				left = append(left, f)
 			}
-			left = append(left, f)
 		}
 	case *corev3.TransportSocket:
 		for _, f := range fields {
 			if s := asStruct(f, 2); s != nil {
 				m.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: l.socketConfig(m.Name, s)}
-				continue
+			} else {
+				left = append(left, f)
 			}
-			left = append(left, f)
 		}
 	case *endpointv3.ClusterLoadAssignment_Policy:
 		for _, f := range fields {
@@ -320,9 +320,9 @@ func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 				if f.varint != 0 {
 					m.OverprovisioningFactor = wrapperspb.UInt32(100)
 				}
-				continue
+			} else {
+				left = append(left, f)
 			}
-			left = append(left, f)
 		}
 	case *matcherv3.StringMatcher:
 		for _, f := range fields {
@@ -332,9 +332,9 @@ func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 				}
 				l.out.extra.regexes[l.at.path()] = true
 				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: string(f.bytes)}}
-				continue
+			} else {
+				left = append(left, f)
 			}
-			left = append(left, f)
 		}
 	case *tlsv3.CertificateValidationContext:
 		for _, f := range fields {
@@ -342,17 +342,17 @@ func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
 				m.MatchSubjectAltNames = append(m.MatchSubjectAltNames, &matcherv3.StringMatcher{
 					MatchPattern: &matcherv3.StringMatcher_Exact{Exact: string(f.bytes)},
 				})
-				continue
+			} else {
+				left = append(left, f)
 			}
-			left = append(left, f)
 		}
 	case *tlsv3.PrivateKeyProvider:
 		for _, f := range fields {
 			if s := asStruct(f, 2); s != nil {
 				m.ConfigType = &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(s)}
-				continue
+			} else {
+				left = append(left, f)
 			}
-			left = append(left, f)
 		}
 	case *clusterv3.LoadBalancingPolicy_Policy:
 		m.TypedExtensionConfig = &corev3.TypedExtensionConfig{}

@@ -122,6 +122,8 @@ func TestV2FieldsWithoutAPlaceAreRefused(t *testing.T) {
 	}{
 		{"ocsp", "tls_context: {common_tls_context: {validation_context: {require_ocsp_staple: true}}}\n", one("tls_context.common_tls_context.validation_context.require_ocsp_staple: is no longer supported")},
 		{"untyped-tls", "transport_socket: {name: tls, config: {snu: x}}\n", one("transport_socket.config: is not an UpstreamTlsContext")},
+		{"two-untyped-tls", "transport_socket_matches: [{name: a, transport_socket: {name: tls, config: {sni: " + strings.Repeat("s", 256) + "}}}, {name: b, transport_socket: {name: tls, config: {snu: x}}}]\n", []string{
+			`transport_socket_matches[0].transport_socket.config.sni: "` + strings.Repeat("s", 80) + `"… is longer than 255 bytes`, "transport_socket_matches[1].transport_socket.config: is not an UpstreamTlsContext"}},
 		{"untyped-tls-rule", "transport_socket: {name: tls, config: {sni: " + strings.Repeat("s", 256) + "}}\n", one(`transport_socket.config.sni: "` + strings.Repeat("s", 80) + `"… is longer than 255 bytes`)},
 	}
 	for _, tt := range tests {
