@@ -237,6 +237,7 @@ var lineTests = []struct{ in, want string }{
 
 	// Events and service checks.
 	{"_e{5,4}:title|text", `event {Title:title Text:text Time:0 Host: Key: Priority:normal Source: Alert:info Tags:[] Unknown:0}`},
+	{"_e{9,10}:title 890|text 67890", `event {Title:title 890 Text:text 67890 Time:0 Host: Key: Priority:normal Source: Alert:info Tags:[] Unknown:0}`},
 	{"_e{2,0}:ab|", `event {Title:ab Text: Time:0 Host: Key: Priority:normal Source: Alert:info Tags:[] Unknown:0}`},
 	{`_e{4,6}:a\nb|c|\nde|d:17|h:web|k:agg|p:low|s:src|t:error|#b,a:1|c:x|e:y|card:z`,
 		"event {Title:a\nb Text:c|\nde Time:17 Host:web Key:agg Priority:low Source:src Alert:error Tags:[a:1 b] Unknown:0}"},

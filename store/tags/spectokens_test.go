@@ -2,6 +2,7 @@ package tags_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -12,6 +13,8 @@ func TestConfiguredTokens(t *testing.T) {
 		{"shop.$.**", "shop.books.orders.paid", "shop.orders.paid [{k books}]"},
 		{"*.by.$", "orders.by.eu", "orders.by [{k eu}]"},
 		{"*.by.$", "a.b.by.eu", "a.b.by.eu []"},
+		{"$.**.b.**.d.**", "a.b.c.d.e", "b.c.d.e [{k a}]"},
+		{"$" + strings.Repeat(".b", 63), "a" + strings.Repeat(".b", 63), strings.Repeat(".b", 63)[1:] + " [{k a}]"},
 		{"**.region.$.*", "a.b.region.eu.c", "a.b.region.c [{k eu}]"},
 	} {
 		e, err := tags.New(tags.Config{Tags: []tags.Spec{{Name: "k", Tokens: tt.tokens}}})
@@ -24,6 +27,7 @@ func TestConfiguredTokens(t *testing.T) {
 	}
 	for _, bad := range []tags.Spec{
 		{Name: "k", Tokens: "a.*"}, {Name: "k", Tokens: "$.$"}, {Name: "k", Tokens: "**.**.**.**.$"}, {Name: "k", Tokens: "$.a", Regex: "x"},
+		{Name: "k", Tokens: "$" + strings.Repeat(".b", 64)},
 	} {
 		if _, err := tags.New(tags.Config{Tags: []tags.Spec{bad}}); err == nil {
 			t.Errorf("%+v was accepted", bad)
