@@ -155,7 +155,7 @@ func (b *batch) dropped() (count uint32, ok bool) {
 		cm := (*unix.Cmsghdr)(unsafe.Pointer(&c[0]))
 		n := int(cm.Len)
 		if n < unix.SizeofCmsghdr || n > len(c) {
-			break
+			return 0, false
 		}
 		if cm.Level == unix.SOL_SOCKET && cm.Type == unix.SO_RXQ_OVFL && n >= unix.CmsgLen(4) {
 			return binary.NativeEndian.Uint32(c[unix.CmsgLen(0):]), true

@@ -3,8 +3,12 @@
 package statsd
 
 import (
+	"encoding/binary"
 	"net"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // openBatch returns a reader of a UDP socket and a connection to it.
@@ -71,6 +75,44 @@ func TestBatchReportsDrops(t *testing.T) {
 		}
 		if n, err := b.poll(); n != 0 || err != nil {
 			t.Errorf("%s: polling an empty socket: %d, %v", network, n, err)
+		}
+	}
+}
+
+// TestDropsAmongControlMessages: the count is found behind other messages, and
+// malformed ones end the search.
+func TestDropsAmongControlMessages(t *testing.T) {
+	type message struct{ level, kind, length, data int }
+	header := unix.SizeofCmsghdr
+	count := message{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, header + 4, 7}
+	for _, tt := range []struct {
+		name string
+		list []message
+		want bool
+	}{
+		{"none", nil, false},
+		{"alone", []message{count}, true},
+		{"second", []message{{unix.SOL_SOCKET, unix.SO_TIMESTAMP, header + 4, 1}, count}, true},
+		{"behind-an-empty-one", []message{{unix.SOL_SOCKET, unix.SO_TIMESTAMP, header, 1}, count}, true},
+		{"other-level", []message{{unix.SOL_IP, unix.SO_RXQ_OVFL, header + 4, 1}}, false},
+		{"empty", []message{{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, header, 1}}, false},
+		{"last-is-short", []message{{unix.SOL_SOCKET, unix.SO_TIMESTAMP, header + 3, 1}}, false},
+		{"no-header", []message{{unix.SOL_SOCKET, unix.SO_TIMESTAMP, header - 1, 1}, count}, false},
+		{"too-long", []message{{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, controlBytes + 1, 1}}, false},
+	} {
+		b := &batch{n: 2}
+		at, end := 0, 0
+		for _, m := range tt.list {
+			c := b.controls[1][at:]
+			cm := (*unix.Cmsghdr)(unsafe.Pointer(&c[0]))
+			cm.SetLen(m.length)
+			cm.Level, cm.Type = int32(m.level), int32(m.kind)
+			binary.NativeEndian.PutUint32(c[unix.CmsgLen(0):], uint32(m.data))
+			at, end = at+unix.CmsgSpace(max(0, m.length-header)), at+m.length // without padding behind the last
+		}
+		b.hdrs[1].hdr.SetControllen(end)
+		if n, ok := b.dropped(); ok != tt.want || ok && n != 7 {
+			t.Errorf("%s: %d, %t", tt.name, n, ok)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
@@ -289,6 +290,13 @@ func TestLinesOfOneSeriesMeet(t *testing.T) {
 		if key(text) == want {
 			t.Errorf("%s goes to the same target", text)
 		}
+	}
+	// Relays of other versions must agree.
+	if got := xxhash.Sum64String("rt\x00a\x001\x00b\x002"); got != want {
+		t.Errorf("the key of a series is %#x, want %#x", want, got)
+	}
+	if got := [2]uint64{mix(1), mix(1<<63 + 12345)}; got != [2]uint64{0x5692161d100b05e5, 0x6271f2c2f6c525ba} {
+		t.Errorf("scores are %#x", got)
 	}
 	rt.Hash = Name
 	if key("rt:1|ms|#a:1") != key("rt:1|ms") || key("rt:1|c") == key("ru:1|c") {
