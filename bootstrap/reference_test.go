@@ -271,21 +271,35 @@ func (k key) text(all map[string]key) string {
 	case k.period:
 		return "duration, or mapping of durations"
 	case kind == "list":
-		return "list: " + all[k.path+"[]"].text(all)
+		item := all[k.path+"[]"].text(all)
+		for _, noun := range []string{"mapping", "string", "number", "origin", "address range"} {
+			if rest, ok := strings.CutPrefix(item, noun); ok {
+				item = noun + "s" + rest
+			}
+		}
+		return "list of " + item
+	case kind == "text":
+		return "string"
+	case kind == "true or false":
+		return "boolean"
+	case kind == "free mapping":
+		return "mapping with any keys"
 	case k.noLimit && strings.HasPrefix(kind, "whole"):
-		return "whole number above 0, or -1 for no limit"
+		return "integer above 0, or -1 for no limit"
 	case k.noLimit && strings.HasPrefix(kind, "size"):
 		return "size above 0 bytes, or -1 for no limit"
 	case k.noLimit:
 		return kind + ", or -1 for no limit"
 	case strings.HasPrefix(kind, "one of "):
 		return "`" + strings.ReplaceAll(strings.TrimPrefix(kind, "one of "), ", ", "`, `") + "`"
+	case strings.HasPrefix(kind, "known type; known: "):
+		return "`" + strings.ReplaceAll(strings.TrimPrefix(kind, "known type; known: "), ", ", "`, `") + "`"
 	case strings.HasPrefix(kind, "listener address"), strings.HasPrefix(kind, "known engine"):
-		return "text"
+		return "string"
 	case strings.HasPrefix(kind, "SHA-256"):
 		return "64 hexadecimal digits"
 	}
-	return kind
+	return strings.NewReplacer("whole number", "integer", " of at least", ", at least").Replace(kind)
 }
 
 // schema returns the JSON Schema of a key.
@@ -487,9 +501,9 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s (%s) has no meaning in the reference", path, k.kind)
 		}
 	}
-	fmt.Fprintf(&b, "\n## Without effect\n\n%s\n\n", ignoredHead)
+	fmt.Fprintf(&b, "\n## Ignored keys\n\n%s\n\n", ignoredHead)
 	for _, path := range ignored {
-		meanings[path] = "Accepted without effect."
+		meanings[path] = "Accepted and ignored."
 		fmt.Fprintf(&b, "- `%s`\n", path)
 	}
 	compareFile(t, "../docs/configuration.md", b.Bytes())

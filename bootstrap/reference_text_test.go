@@ -5,11 +5,11 @@ const referenceHead = `# Configuration
 
 The keys of the bootstrap file, generated from its decoder (` + "`go test ./bootstrap -run TestReference -update`" + `).
 [default.yaml](../bootstrap/default.yaml) and the [examples](../examples/bootstrap) show them in context. A file replaces
-default.yaml as a whole: what it leaves out is off. Check a file with ` + "`statsd-admin --config-path FILE --mode validate`" + `.
+default.yaml completely: what it omits is off. Check a file with ` + "`statsd-admin --config-path FILE --mode validate`" + `.
 
-Keys can be written in snake_case or lowerCamelCase; an empty value (null) means not set. Durations of Envoy's keys are
-seconds (` + "`5s`, `0.25s`" + `); those of our own can mix units (` + "`250ms`, `1h30m`" + `). In paths, ` + "`[]`" + ` stands for each element of
-a list, and a dash in the column Default for not set. Relative paths of files start at the working directory of the server.
+Keys can be written in snake_case or lowerCamelCase; an empty value (null) means not set. Durations of Envoy's keys are in
+seconds (` + "`5s`, `0.25s`" + `); the others can mix units (` + "`250ms`, `1h30m`" + `). In paths, ` + "`[]`" + ` stands for each element of
+a list; in the column Default, a dash means not set. Relative file names are relative to the working directory of the server.
 
 [bootstrap.schema.json](bootstrap.schema.json) is a JSON Schema of the file, in snake_case. Editors with the YAML language server
 use it for completion when the first line of the file is
@@ -17,8 +17,8 @@ use it for completion when the first line of the file is
     # yaml-language-server: $schema=PATH/bootstrap.schema.json
 `
 
-// ignoredHead introduces the keys without effect.
-const ignoredHead = "The server accepts these keys of Envoy's bootstrap, so that existing files load, and logs a warning for each."
+// ignoredHead introduces the ignored keys.
+const ignoredHead = "The server accepts these keys of Envoy's bootstrap so that existing files load, ignores them, and logs a warning for each."
 
 const clusterDocs = "[Envoy's documentation](https://www.envoyproxy.io/docs/envoy/latest/configuration/configuration)"
 
@@ -130,7 +130,7 @@ var reference = []section{
 		{"application_log_config", "", "Format of the application log."},
 		{"default_regex_engine", "", "Regular expression engine. RE2 is the only one."},
 		{"watchdog", "", "Old form of `watchdogs`, which it excludes; applies to both."},
-		{"watchdogs", "", "Settings of Envoy's watchdogs. Checked, but without effect."},
+		{"watchdogs", "", "Settings of Envoy's watchdogs. Checked, but ignored."},
 		{"static_resources", "", "Static clusters and secrets; see " + clusterDocs + " and [clusters.md](clusters.md)."},
 		{"dynamic_resources", "", "Control planes that deliver clusters; see " + clusterDocs + " and [control-planes.md](control-planes.md)."},
 		{"cluster_manager", "", "Settings of all clusters; see " + clusterDocs + "."},
@@ -412,25 +412,25 @@ var reference = []section{
 	{"Stats", "stats_config", "", []row{
 		{"stats_tags", "", "Rules that turn parts of stat names into tags. They run after the default rules."},
 		{"stats_tags[].tag_name", "", "Name of the tag."},
-		{"stats_tags[].regex", "(default rule of this tag)", "Regular expression that is searched in the name. The first group is removed; the value is the second group, or the first if there is no second."},
-		{"stats_tags[].tokens", "", "Pattern for the whole name, faster than a regular expression: parts separated by dots, with `*` for one part, `**` for any number of parts and `$` for the part that is the value."},
+		{"stats_tags[].regex", "(default rule of this tag)", "Regular expression to search for in the name. The first group is removed from the name; the value is the second group, or the first if there is no second."},
+		{"stats_tags[].tokens", "", "Pattern for the whole name, faster than a regular expression: segments separated by dots, with `*` for one segment, `**` for any number of segments and `$` for the segment that is the value."},
 		{"stats_tags[].fixed_value", "", "Add the tag with this value to every stat."},
 		{"use_all_default_tags", "", "Apply Envoy's default tag rules."},
 		{"allow_default_tag_overrides", "", "Let rules in `stats_tags` take precedence over default rules for the same tag."},
 		{"stats_matcher", "(all stats)", "Stats to create. Exactly one key is set."},
 		{"stats_matcher.reject_all", "", "Create no stats."},
 		{"stats_matcher.exclusion_list", "", "Create all stats except these."},
-		{"stats_matcher.exclusion_list.patterns", "", "One or more matchers of names."},
+		{"stats_matcher.exclusion_list.patterns", "", "One or more name matchers."},
 		{"stats_matcher.inclusion_list", "", "Create only these stats."},
-		{"stats_matcher.inclusion_list.patterns", "", "One or more matchers of names."},
-		{"unique_series", "", "Keep stats apart whose names differ only in bytes that Prometheus does not allow; see [exposition.md](exposition.md)."},
-		{"own_prefix", "(none)", "Prefix of the names of the server's own stats, those of clusters and of the process included, such as `telemetry` for `telemetry.server.live`. Tag rules do not see it."},
+		{"stats_matcher.inclusion_list.patterns", "", "One or more name matchers."},
+		{"unique_series", "", "Give stats separate series if their names differ only in bytes that Prometheus does not allow; see [exposition.md](exposition.md)."},
+		{"own_prefix", "(none)", "Prefix for the names of the server's own stats, including those of clusters and the process, such as `telemetry` for `telemetry.server.live`. Tag rules do not see it."},
 		{"history_bytes", "67108864", "Memory for earlier values of stats; see [live.md](live.md). 0 turns the history off."},
 		{"histogram_bucket_settings", "", "Settings of histograms; the first match applies."},
-		{"histogram_bucket_settings[].match", "", "Matcher of names."},
+		{"histogram_bucket_settings[].match", "", "Name matcher."},
 		{"histogram_bucket_settings[].buckets", "(Envoy's buckets)", "Upper bounds, each above 0."},
-		{"histogram_bucket_settings[].bins", "(none)", "Initial number of bins. Without effect."},
-		{"histogram_bucket_settings[].significant_digits", "(2)", "Decimal digits that recorded values keep."},
+		{"histogram_bucket_settings[].bins", "(none)", "Initial number of bins. Ignored."},
+		{"histogram_bucket_settings[].significant_digits", "(2)", "Decimal digits to which recorded values are exact."},
 	}},
 	{"Runtime layers", "layered_runtime.layers[]", "Exactly one key besides `name` is set. Later layers override earlier ones.", []row{
 		{"name", "", "Name of the layer, unique and at most 1024 bytes."},
@@ -438,7 +438,7 @@ var reference = []section{
 		{"disk_layer", "", "Values in a directory: one file per key, reloaded when `symlink_root` changes."},
 		{"disk_layer.symlink_root", "", "Symbolic link to the directory."},
 		{"disk_layer.subdirectory", "", "Subdirectory with the values."},
-		{"disk_layer.append_service_cluster", "", "Read the values from the subdirectory that is named after the service cluster."},
+		{"disk_layer.append_service_cluster", "", "Read the values from the subdirectory named after the service cluster."},
 		{"admin_layer", "", "Values set by `/runtime_modify`. At most one layer."},
 		{"rtds_layer", "", "Values from a control plane."},
 		{"rtds_layer.name", "", "Name of the resource."},
@@ -447,10 +447,10 @@ var reference = []section{
 	{"Layered runtime", "layered_runtime", "", []row{
 		{"layers", "(one admin layer)", "Layers."},
 	}},
-	{"Runtime", "runtime", "The old form. It becomes a static layer, two disk layers and an admin layer.", []row{
+	{"Runtime", "runtime", "The older form of `layered_runtime`. It becomes a static layer, two disk layers and an admin layer.", []row{
 		{"symlink_root", "", "Symbolic link to the directory of values."},
 		{"subdirectory", "", "Subdirectory with the values."},
-		{"override_subdirectory", "", "Subdirectory with values that override them, by service cluster."},
+		{"override_subdirectory", "", "Subdirectory with overrides for each service cluster."},
 		{"base", "", "Values in this file."},
 	}},
 	{"Health listeners", "health_listeners[]", "", []row{
@@ -458,9 +458,9 @@ var reference = []section{
 		{"address", "", "Address of the listener."},
 	}},
 	{"Application log", "application_log_config", "", []row{
-		{"log_format", "(the default format)", "Format of a line. Exactly one key is set; the option `--log-format` excludes it."},
+		{"log_format", "(the default format)", "Format of a line. Exactly one key is set. Cannot be combined with `--log-format`."},
 		{"log_format.text_format", "", "Pattern with spdlog flags, such as `[%Y-%m-%d %T.%e][%l] %v`."},
-		{"log_format.json_format", "", "Members of a JSON line, with patterns as values. `%j` is the message."},
+		{"log_format.json_format", "", "Fields of a JSON line, with patterns as values. `%j` is the message."},
 	}},
 	{"Regular expressions", "default_regex_engine", "", []row{
 		{"name", "", "`envoy.regex_engines.google_re2`."},
@@ -471,12 +471,12 @@ var reference = []section{
 		{"main_thread_watchdog", "", "Main thread."},
 		{"worker_watchdog", "", "Worker threads."},
 	}},
-	{"Watchdogs", "watchdogs.main_thread_watchdog", "Without effect: the Go runtime schedules all work.", []row{
+	{"Watchdogs", "watchdogs.main_thread_watchdog", "Ignored, because the Go runtime schedules all work.", []row{
 		{"miss_timeout", "0.2s", "Time until a thread counts as missed."},
 		{"megamiss_timeout", "1s", "Time until a thread counts as badly missed."},
 		{"kill_timeout", "0s", "Time until a stuck thread ends the process; 0 means never."},
 		{"multikill_timeout", "0s", "The same for several stuck threads."},
-		{"multikill_threshold", "", "Share of threads that counts as several."},
+		{"multikill_threshold", "", "Percentage of threads that counts as several."},
 		{"multikill_threshold.value", "0", "Percentage."},
 		{"max_kill_timeout_jitter", "0s", "Random time added to `kill_timeout`."},
 	}},
