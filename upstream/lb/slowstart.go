@@ -2,7 +2,6 @@ package lb
 
 import (
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -60,24 +59,11 @@ func (s *slowStart) slows(hosts []*host.Host, weight func(uint32) float64) (func
 			last = since[i]
 		}
 	}
-	end := last.Add(s.c.Window)
-	if !s.now.Before(end) {
+	if !s.now.Before(last.Add(s.c.Window)) {
 		return weight, false
 	}
-	over := new(atomic.Bool)
 	c := s.c
-	return func(i uint32) float64 {
-		w := weight(i)
-		if over.Load() {
-			return w
-		}
-		now := time.Now()
-		if !now.Before(end) {
-			over.Store(true)
-			return w
-		}
-		return w * c.factor(now.Sub(since[i]))
-	}, true
+	return func(i uint32) float64 { return weight(i) * c.factor(time.Since(since[i])) }, true
 }
 
 // factor returns the factor for the weight of a host of that age.

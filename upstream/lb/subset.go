@@ -219,11 +219,7 @@ func (b *subset) view(sets []*host.Set, indexes [][]int) []*host.Set {
 
 // weight is the weight of a locality of which the subset has n hosts.
 func (b *subset) weight(s *host.Set, l config.Locality, n int) uint32 {
-	i := slices.IndexFunc(s.Localities, func(ls host.LocalitySet) bool { return ls.Locality == l })
-	if i < 0 {
-		return 0
-	}
-	ls := &s.Localities[i]
+	ls := &s.Localities[slices.IndexFunc(s.Localities, func(ls host.LocalitySet) bool { return ls.Locality == l })]
 	if !b.s.ScaleLocalityWeight {
 		return ls.Weight
 	}

@@ -1,6 +1,7 @@
 package lb
 
 import (
+	"math"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
@@ -9,13 +10,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-type subsetStats struct{ active, created, removed, selected, fallback, panics upstreamtest.Count }
+type subsetStats struct {
+	active, created, removed, selected, fallback, panics, duplicates upstreamtest.Count
+}
 
 func subsetConfig(s *subsetStats, c config.Subset) Config {
 	return Config{
 		Subset: &c, MetadataNamespace: "proxy.lb", AltNamespace: "envoy.lb", Slots: -1,
 		Stats: Stats{
-			SubsetsActive: s.active.Gauge(), SubsetsCreated: s.created.Counter(), SubsetsRemoved: s.removed.Counter(),
+			SubsetsActive: s.active.Gauge(), SubsetsDuplicates: s.duplicates.Gauge(), SubsetsCreated: s.created.Counter(), SubsetsRemoved: s.removed.Counter(),
 			SubsetsSelected: s.selected.Counter(), SubsetsFallback: s.fallback.Counter(), SubsetsFallbackPanic: s.panics.Counter(),
 		},
 	}
@@ -89,7 +92,11 @@ func TestSubsetFallbacks(t *testing.T) {
 			b := New(subsetConfig(&s, tt.s))
 			b.Update(priorities(hosts), nil)
 			ctx := &Context{Criteria: NewCriteria(tt.criteria)}
+			asked := ctx.Criteria
 			h := b.Pick(ctx)
+			if ctx.Criteria != asked {
+				t.Error("the criteria of the caller are others after a pick")
+			}
 			if s.selected.Value() != tt.selected || s.fallback.Value() != tt.fallback || s.panics.Value() != tt.panics {
 				t.Errorf("selected %d, fallback %d, panic %d; want %d, %d, %d",
 					s.selected.Value(), s.fallback.Value(), s.panics.Value(), tt.selected, tt.fallback, tt.panics)
@@ -156,6 +163,9 @@ func TestSubsetValues(t *testing.T) {
 		upstreamtest.Host(4, values("v", map[string]any{"x": 1.0})),
 		upstreamtest.Host(5, values("v", "1")),
 	}
+	if h := New(subsetConfig(new(subsetStats), config.Subset{Fallback: config.FallbackNone, Selectors: []config.SubsetSelector{{Keys: []string{"v"}}}})).Pick(&Context{Criteria: NewCriteria(map[string]any{"v": "a"})}); h != nil {
+		t.Errorf("picked %v before the first update", h)
+	}
 	tests := []struct {
 		any   bool
 		value any
@@ -212,6 +222,43 @@ func TestListsAsAWholeAreNotCounted(t *testing.T) {
 		if s.active.Value() != tt.want || s.created.Value() != tt.want {
 			t.Errorf("%d hosts: active %d, created %d, want %d", len(tt.hosts), s.active.Value(), s.created.Value(), tt.want)
 		}
+	}
+}
+
+// TestListsWithRepeatedValues: a host counts once in a subset, and the second host of
+// a subset for one counts as a duplicate for each element.
+func TestListsWithRepeatedValues(t *testing.T) {
+	hosts := []*host.Host{upstreamtest.Host(0, values("v", []any{"a", "a", "b"})), upstreamtest.Host(1, values("v", []any{"a", "b"}))}
+	var s subsetStats
+	criteria := &Context{Criteria: NewCriteria(map[string]any{"v": "a"})}
+	for single, want := range map[bool][]int{false: {6, 6}, true: {12, 0}} {
+		b := New(subsetConfig(&s, config.Subset{Fallback: config.FallbackNone, ListAsAny: true, Selectors: []config.SubsetSelector{{Keys: []string{"v"}, SingleHostPerSubset: single}}}))
+		b.Update(priorities([]*host.Host{hosts[0]}), nil)
+		b.Update(priorities(hosts), nil)
+		checkSplit(t, split(b, criteria, 12), hosts, want...)
+		if n := s.duplicates.Value(); n != map[bool]uint64{false: 0, true: 2}[single] {
+			t.Errorf("single=%t: %d duplicates", single, n)
+		}
+	}
+}
+
+// TestDifferentValuesDiffer, also behind others in a list.
+func TestDifferentValuesDiffer(t *testing.T) {
+	seen := map[string]any{}
+	for _, v := range []any{
+		nil, true, false, 0.0, 1.0, "", "t", "a", []any{}, map[string]any{}, map[string]any{"a": nil}, map[string]any{"a": true}, map[string]any{"b": true},
+		map[string]any{"a": true, "b": 1.0}, []any{"a"}, []any{"a", "b"}, []any{"ab"}, []any{[]any{"a"}, "b"}, []any{[]any{"a", "b"}},
+		[]any{"a", true}, []any{"b", true}, []any{"a", false}, []any{"b", false}, []any{"a", nil}, []any{"b", nil}, []any{"a", 1.0}, []any{"b", 1.0},
+		[]any{"a", []any{}}, []any{"b", []any{}}, []any{"a", map[string]any{}}, []any{"b", map[string]any{}},
+	} {
+		id := valueID(v)
+		if other, ok := seen[id]; ok {
+			t.Errorf("%#v and %#v are equal", v, other)
+		}
+		seen[id] = v
+	}
+	if valueID(math.Copysign(0, -1)) != valueID(0.0) || valueID(map[string]any{"a": 1.0, "b": 2.0}) != valueID(map[string]any{"b": 2.0, "a": 1.0}) {
+		t.Error("equal values differ")
 	}
 }
 

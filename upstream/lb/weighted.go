@@ -83,7 +83,7 @@ func (b *weighted) Update(sets []*host.Set, local *host.Set) {
 	for p, s := range sets {
 		sp := &t.priorities[p]
 		sp.panic = loads.Panic[p]
-		sp.all = b.list(listKey{p, allHosts, 0}, s.Hosts)
+		sp.all = b.list(listKey{priority: p, kind: allHosts}, s.Hosts)
 		zoned := p == 0 && t.zone != nil
 		sp.healthy = b.avail(s, p, healthyHosts, zoned)
 		sp.degraded = b.avail(s, p, degradedHosts, zoned)
@@ -100,7 +100,7 @@ func (b *weighted) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
 		hosts, localityKind = s.Degraded, localityDegradedHosts
 		of = func(l *host.LocalitySet) []*host.Host { return l.Degraded }
 	}
-	a := avail{picker: b.list(listKey{p, kind, 0}, hosts)}
+	a := avail{picker: b.list(listKey{priority: p, kind: kind}, hosts)}
 	weighted := b.c.LocalityWeighted && s.LocalityWeighted
 	if !weighted && !zoned {
 		return a
