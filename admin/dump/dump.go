@@ -47,6 +47,9 @@ type Section struct {
 type List struct {
 	Field string
 	Names iter.Seq[string]
+	// Refused yields the names of the resources whose last update was refused, and
+	// why. It may be nil.
+	Refused iter.Seq2[string, string]
 }
 
 // Error is the reason why a dump was refused, as the client gets it.

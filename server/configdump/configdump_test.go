@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -224,4 +225,31 @@ func parse(text string) map[string]any {
 		return nil
 	}
 	return tree
+}
+
+// TestRefusedUpdates lists the resources whose last update was refused, also those with an
+// accepted version, and none of lists that cannot have any.
+func TestRefusedUpdates(t *testing.T) {
+	active := message("c")
+	active.Failure = &Failure{Details: "no"}
+	sections := Source(func(bool) []Section {
+		return []Section{Clusters("v2", clusters(message("a")), clusters(message("b"), active), clusters(Cluster{Name: "d", Failure: &Failure{Details: "never"}}))}
+	}).Sections(false)
+	got := map[string]string{}
+	for _, l := range sections[0].Lists {
+		if l.Refused == nil {
+			got[l.Field] = "none"
+			continue
+		}
+		for name, why := range l.Refused {
+			got[l.Field] += name + ": " + why + ";"
+		}
+		for range l.Refused {
+			break // must not go on
+		}
+	}
+	want := map[string]string{"static_clusters": "none", "dynamic_active_clusters": "c: no;", "dynamic_warming_clusters": "d: never;"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -32,13 +33,17 @@ func (s Source) Sections(endpoints bool) []dump.Section {
 				shown.Fields = append(shown.Fields, string(fd.Name()))
 				continue
 			}
-			shown.Lists = append(shown.Lists, dump.List{Field: string(fd.Name()), Names: func(yield func(string) bool) {
+			list := dump.List{Field: string(fd.Name()), Names: func(yield func(string) bool) {
 				for name := range of.elements(fd) {
 					if !yield(name) {
 						return
 					}
 				}
-			}})
+			}}
+			if fd.Message().Fields().ByName("error_state") != nil {
+				list.Refused = of.refused(fd)
+			}
+			shown.Lists = append(shown.Lists, list)
 		}
 		out = append(out, shown)
 	}
@@ -256,6 +261,20 @@ func (s *Section) elements(fd protoreflect.FieldDescriptor) iter.Seq2[string, pr
 		for i := range list.Len() {
 			element := proto.Clone(list.Get(i).Message().Interface())
 			if !yield(configName(element), element) {
+				return
+			}
+		}
+	}
+}
+
+// refused yields the names of the elements whose last update was refused, and why.
+func (s *Section) refused(fd protoreflect.FieldDescriptor) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for name, element := range s.elements(fd) {
+			e, ok := element.(interface {
+				GetErrorState() *adminv3.UpdateFailureState
+			})
+			if ok && e.GetErrorState() != nil && !yield(name, e.GetErrorState().GetDetails()) {
 				return
 			}
 		}
