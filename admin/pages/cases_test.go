@@ -197,7 +197,7 @@ func TestClusterColumns(t *testing.T) {
 	}
 	body := string(request(srv, "clusters", "").Body)
 	for _, want := range []string{"<span class='sub'>default</span>", "<rect class='f warn' width='79.3%'", "<span class='sub'>812 of 1,024</span>", "<span class='sub'>high</span>", "<rect class='f bad' width='100%'",
-		"not enough data", "<span class='bad'>90</span>", "<span class='sub'>ejects under 90</span>"} {
+		"not enough data", "<span class='bad'>90</span>", "<b data-value='98.5'>98.5", "<span class='sub' data-value='90'>ejects under 90</span>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
@@ -285,7 +285,7 @@ func TestServerPage(t *testing.T) {
 		}
 	})
 	body := string(request(srv, "server", "").Body)
-	for _, want := range []string{"<dt>Times</dt><dd class='num'>7</dd>", "<dt>Cycles in all</dt><dd class='num'>9,000</dd>", "<h2 id='limits'>"} {
+	for _, want := range []string{"<dt>Times</dt><dd class='num'><span data-value='7'>7</span></dd>", "<dt>Cycles in all</dt><dd class='num'><span data-value='9000'>9,000</span></dd>", "<h2 id='limits'>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)
 		}
@@ -319,7 +319,9 @@ func TestDefaultOptionsAreCollapsed(t *testing.T) {
 func TestOverviewNumbers(t *testing.T) {
 	srv := world(t, "plain", func(c *admin.Config) {
 		c.Sources.FlushTime = func() time.Duration { return 41 * time.Millisecond }
+		c.Sources.ConfigDump = fullDump{}
 		c.Store.Own().Counter(skippedFlushes).Add(2)
+		c.Store.Own().Counter(deprecatedUses).Add(1)
 	})
 	for range 3 {
 		request(srv, "audit", "")
@@ -327,10 +329,18 @@ func TestOverviewNumbers(t *testing.T) {
 	srv.Store().Flush(store.FlushOptions{}).Close()
 	body := string(request(srv, "", "").Body)
 	checkPage(t, srv, []byte(body))
-	for _, want := range []string{"Last flush</a></dt><dd data-value='0.041'><span class='big'>41</span> <small>ms</small></dd><dd class='sub'><span data-stat='server.dropped_stat_flushes'>2</span> skipped</dd>",
-		"<b>2 flushes were skipped</b>", "<dt>Requests running</dt>", "<dt>p99</dt><dd class='num'><a href='stat?name=http.admin.downstream_rq_time' data-value='0'>0"} {
+	for _, want := range []string{"Last flush</a></dt><dd data-value='0.041'><span class='big'>41</span> <small>ms</small></dd><dd class='sub'><span data-stat='server.dropped_stat_flushes' data-value='2'>2</span> skipped</dd>",
+		"<b>2 flushes were skipped</b>", "<b>1 use of deprecated options</b>", "<b>The last update of other was refused: an older one is in use</b> <span class='quiet'>no &lt;name&gt;</span>",
+		">State</a></dt><dd><span data-state='word' class='word ok'>", "<dd class='sub'>up <span data-uptime data-value='", "<dt>Requests running</dt>", "<dt>p99</dt><dd class='num'><a href='stat?name=http.admin.downstream_rq_time' data-value='0'>0"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+	// Counts of the input come with their rates.
+	all := string(request(full(t, nil), "", "").Body)
+	for _, what := range []string{"samples", "packets", "rejected", "kernel_drops"} {
+		if !strings.Contains(all, "data-sum='ingest."+what+".listener.' data-value='") {
+			t.Errorf("no sum of %s", what)
 		}
 	}
 	// Each part leads to the page that has more.

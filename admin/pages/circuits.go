@@ -15,7 +15,7 @@ import (
 type circuit struct {
 	name                                                  string
 	requests, success, errors, timeouts, overflow, active float64
-	p99                                                   string
+	p99, p99Text                                          string
 }
 
 // share is the share of errors, 0 without requests.
@@ -39,9 +39,9 @@ func showCircuits(v *view) error {
 					x, _ := number(stats, prefix+name)
 					return x
 				}
-				_, p99 := v.p99(stats, prefix+"upstream_rq_time")
+				p99, text := v.p99(stats, prefix+"upstream_rq_time")
 				list = append(list, circuit{c.Name, value("upstream_rq_total"), value("upstream_rq_2xx"), value("upstream_rq_5xx"), value("upstream_rq_timeout"),
-					value("upstream_rq_pending_overflow"), value("upstream_rq_active"), p99})
+					value("upstream_rq_pending_overflow"), value("upstream_rq_active"), p99, text})
 				return true
 			})
 		})
@@ -109,7 +109,7 @@ func (v *view) tile(c *circuit) {
 	case c.share() >= 0.01 || c.overflow > 0:
 		meaning = "warn"
 	}
-	v.Put(h("<li class='panel tile' data-cluster='"), c.name, h("'><h2><a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a></h2><p class='big' data-c='errorPercentage'>"),
+	v.Put(h("<li class='panel tile' data-cluster='"), c.name, h("'><h2><a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a></h2><p class='big' data-c='errorPercentage' data-value='"), exactValue(c.share()*100), h("'>"),
 		trimmed(c.share()*100, 2), thin, h("%</p><p>"))
 	switch {
 	case c.requests == 0:
@@ -127,7 +127,7 @@ func (v *view) tile(c *circuit) {
 		{"Requests", "requestCount", c.requests}, {"Successes", "rollingCountSuccess", c.success}, {"Errors", "errorCount", c.errors}, {"Timeouts", "rollingCountTimeout", c.timeouts},
 		{"Rejected", "rollingCountSemaphoreRejected", c.overflow}, {"Short-circuited", "", 0}, {"Active", "", c.active},
 	} {
-		v.Put(h("<dt>"), x.name, h("</dt><dd class='num' data-c='"), x.field, h("'>"), grouped(fmt.Sprintf("%.0f", x.value)), h("</dd>"))
+		v.Put(h("<dt>"), x.name, h("</dt><dd class='num' data-c='"), x.field, h("' data-value='"), exactValue(x.value), h("'>"), grouped(fmt.Sprintf("%.0f", x.value)), h("</dd>"))
 	}
-	v.Put(h("<dt>p99</dt><dd class='num' data-c='p99'>"), c.p99, h("</dd><dt>Mean</dt><dd class='num quiet'>"), none, h("</dd></dl></li>\n"))
+	v.Put(h("<dt>p99</dt><dd class='num' data-c='p99' data-value='"), c.p99, h("'>"), c.p99Text, h("</dd><dt>Mean</dt><dd class='num quiet'>"), none, h("</dd></dl></li>\n"))
 }

@@ -463,9 +463,9 @@ func (v *view) outlier(g *grid, o *status.OutlierRates) {
 		g.cell("-1", v.text(h("<span class='quiet'>not enough data</span>")))
 	default:
 		g.cell(fmt.Sprint(o.Average), func() {
-			v.Put(h("<b>"), figures(o.Average), thin, h("%</b>"))
+			v.Put(h("<b data-value='"), exactValue(o.Average), h("'>"), figures(o.Average), thin, h("%</b>"))
 			if o.Threshold >= 0 {
-				v.Put(h("<span class='sub'>ejects under "), figures(o.Threshold), h("</span>"))
+				v.Put(h("<span class='sub' data-value='"), exactValue(o.Threshold), h("'>ejects under "), figures(o.Threshold), h("</span>"))
 			}
 		})
 	}
@@ -518,13 +518,16 @@ func (v *view) clusterPage(c *status.Cluster) {
 	}
 	fact("EDS service", c.EDSServiceName)
 	if o := c.Outlier; o != nil {
-		value := "not enough data"
-		if o.Average >= 0 {
-			value = figures(o.Average) + thin + "%"
+		percent := func(name string, x float64) {
+			v.Put(h("<div><dt>"), name, h("</dt><dd data-value='"), exactValue(x), h("'>"), figures(x), thin, h("%</dd></div>"))
 		}
-		fact("Success rate", value)
+		if o.Average < 0 {
+			fact("Success rate", "not enough data")
+		} else {
+			percent("Success rate", o.Average)
+		}
 		if o.Threshold >= 0 {
-			fact("Ejects under", figures(o.Threshold)+thin+"%")
+			percent("Ejects under", o.Threshold)
 		}
 	}
 	v.Put(h("</dl>\n"))

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
+	"github.com/statsd-admin/statsd-admin/render"
 )
 
 // resource is a list of the configuration dump.
@@ -27,10 +29,10 @@ func showConfig(v *view) error {
 		return nil
 	}
 	field, name := v.query.Value("resource"), v.query.Value("name")
-	wanted := v.query.Value("filter")
+	pattern := v.query.Value("filter")
 	eds := v.query.Has("include_eds")
-	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource</span><input type='search' name='filter' class='find' placeholder='Filter by name' value='"),
-		wanted, h("'></label>"))
+	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter by name (regular expression)' value='"),
+		pattern, h("'></label>"))
 	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Search in keys and values' value='"),
 		v.query.Value("search"), h("'></label>"))
 	v.keep("resource")
@@ -39,17 +41,34 @@ func showConfig(v *view) error {
 	if text := v.query.Value("search"); text != "" {
 		v.search(text, eds)
 	}
-	v.Put(h("<div class='cols split'>\n<div class='stack'>\n"))
 	sections := v.src.ConfigDump.Sections(eds)
 	total := 0
+	resources := make([][]resource, len(sections))
+	err := v.site.srv.FilteredBy(render.RE2, pattern, func(f *render.Filter) (err error) {
+		for i := range sections {
+			for j := range sections[i].Lists {
+				r, err := list(&sections[i].Lists[j], f)
+				if err != nil {
+					return err
+				}
+				total += r.total
+				resources[i] = append(resources[i], r)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return v.problem(err)
+	}
+	v.Put(h("<div class='cols split'>\n<div class='stack'>\n"))
 	for i := range sections {
-		total += v.section(&sections[i], field, name, strings.ToLower(wanted))
+		v.section(&sections[i], resources[i], field, name)
 	}
 	if v.summary == "" {
 		v.summary = plural(total, "resource")
 	}
 	v.Put(h("</div>\n<div class='stack'>\n"))
-	v.dump(sections, field, name, eds)
+	v.dump(sections, field, name, pattern, eds)
 	v.Put(h("</div>\n</div>\n"))
 	v.saved()
 	return nil
@@ -73,23 +92,25 @@ func (v *view) redacted() {
 	v.Put(h("<span class='badge warn' title='The value is secret, or its name looks like that of a secret'>redacted</span>"))
 }
 
-// section appends a section with the names of its resources, and returns how many it
-// has.
-func (v *view) section(s *dump.Section, field, name, wanted string) (total int) {
+// section appends a section with the names of its resources, and the refused updates.
+func (v *view) section(s *dump.Section, resources []resource, field, name string) {
 	id := "section-" + s.Key
 	v.panel(id, capital(s.Key), func() {
 		if len(s.Fields) > 0 {
 			v.Put(h("<a href='"), v.here("resource", "", "name", "", "section", s.Key), h("'>Fields</a>"))
 		}
 	}, func() {
+		for name, why := range refused(s) {
+			v.Put(h("<p class='pad wrap'>"))
+			v.word("bad", "update refused")
+			v.Put(" ", h("<code class='wrap'>"), name, h("</code> "), why, h("</p>\n"))
+		}
 		some := false
-		for i := range s.Lists {
-			r := list(&s.Lists[i], wanted)
+		for _, r := range resources {
 			if r.total == 0 {
 				continue
 			}
 			some = true
-			total += r.total
 			v.Put(h("<h3 class='pad'><a href='"), v.here("resource", r.field, "name", "", "section", ""), h("'>"), r.field, h("</a> <span class='quiet'>"), count(r.total), h("</span></h3><ul class='names'>"))
 			for _, n := range r.names {
 				v.Put(h("<li><a class='wrap mono' href='"), v.here("resource", r.field, "name", n, "section", ""), h("'"))
@@ -107,28 +128,47 @@ func (v *view) section(s *dump.Section, field, name, wanted string) (total int) 
 			v.Put(h("<p class='pad quiet'>no resources</p>\n"))
 		}
 	})
-	return total
 }
 
-// list returns the names of the resources in a field that contain a text.
-func list(l *dump.List, wanted string) resource {
+// refused yields the resources of a section whose last update was refused, and why.
+func refused(s *dump.Section) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for i := range s.Lists {
+			if s.Lists[i].Refused == nil {
+				continue
+			}
+			for name, why := range s.Lists[i].Refused {
+				if !yield(name, why) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// list returns the names of the resources in a field that a filter selects.
+func list(l *dump.List, f *render.Filter) (r resource, err error) {
 	const most = 50
-	r := resource{field: l.Field}
+	r.field = l.Field
 	for name := range l.Names {
-		if wanted != "" && !strings.Contains(strings.ToLower(name), wanted) {
-			continue
+		if f != nil {
+			if ok, err := f.Match(name); err != nil {
+				return r, err
+			} else if !ok {
+				continue
+			}
 		}
 		r.total++
 		if len(r.names) < most && name != "" {
 			r.names = append(r.names, name)
 		}
 	}
-	return r
+	return r, nil
 }
 
 // dump appends the chosen tree: a resource, all of a field, or the settings
 // of a section.
-func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
+func (v *view) dump(sections []dump.Section, field, name, pattern string, eds bool) {
 	section := v.query.Value("section")
 	if field == "" && section == "" {
 		section = "bootstrap"
@@ -139,6 +179,8 @@ func (v *view) dump(sections []dump.Section, field, name string, eds bool) {
 	case name != "":
 		pairs = append(pairs, "name_regex", quoteMeta(name))
 		title = name
+	case field != "" && pattern != "":
+		pairs = append(pairs, "name_regex", ".*("+pattern+").*")
 	case field == "":
 		title = capital(section)
 	}

@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,16 +92,21 @@ func rate(x float64) string {
 	return grouped(strconv.FormatFloat(x, 'f', 1, 64))
 }
 
+// sizeUnits are the units of sizes, each 1,024 of the one before.
+var sizeUnits = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+
 // size returns a number of bytes and its unit.
 func size(bytes float64) (number, unit string) {
-	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	i := 0
-	for math.Abs(bytes) >= 1024 && i < len(units)-1 {
+	for math.Abs(bytes) >= 1024 && i < len(sizeUnits)-1 {
 		bytes /= 1024
 		i++
 	}
-	return figures(bytes), units[i]
+	return figures(bytes), sizeUnits[i]
 }
+
+// sizeUnit returns how many bytes a unit of [size] has.
+func sizeUnit(unit string) uint64 { return 1 << (10 * slices.Index(sizeUnits[:], unit)) }
 
 func sizeText(bytes float64) string {
 	number, unit := size(bytes)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -259,7 +260,7 @@ func (fullDump) Sections(endpoints bool) []dump.Section {
 		}
 	}
 	list := []dump.Section{{Key: "bootstrap", Fields: []string{"bootstrap", "last_updated"}}, {Key: "clusters", Fields: []string{"version_info"},
-		Lists: []dump.List{{Field: "static_clusters", Names: many}, {Field: "dynamic_clusters", Names: slices.Values([]string{"Plain", "other"})}, {Field: "none", Names: slices.Values([]string(nil))}}}}
+		Lists: []dump.List{{Field: "static_clusters", Names: many}, {Field: "dynamic_clusters", Names: slices.Values([]string{"Plain", "other"}), Refused: maps.All(map[string]string{"other": "no <name>"})}, {Field: "none", Names: slices.Values([]string(nil))}}}}
 	if endpoints {
 		list = append(list, dump.Section{Key: "endpoint", Lists: []dump.List{{Field: "endpoint_configs", Names: slices.Values([]string{"plain"})}}})
 	}
@@ -305,7 +306,7 @@ func TestGolden(t *testing.T) {
 		"ingest":     {"ingest", "ingest?line=bad%3A", "ingest?line=a%3A1%7Cc"},
 		"runtime":    {"runtime", "runtime?key=limit", "runtime?key=new", "runtime?key=api_token", "runtime?filter=LIM&rows=1000"},
 		"logging":    {"logging", "logging?filter=MA&pick=main&to=off"},
-		"config":     {"config", "config?resource=dynamic_clusters&name=Plain&filter=PLA&include_eds=1", "config?section=clusters&filter=PLA", "config?resource=large&filter=PLA", "config?resource=absent&filter=PLA", "config?search=TRUE&filter=PLA", "config?search=n-1&filter=none"},
+		"config":     {"config", "config?resource=dynamic_clusters&name=Plain&filter=^Pla&include_eds=1", "config?section=clusters&filter=^Pla", "config?resource=large&filter=^Pla", "config?resource=absent&filter=^Pla", "config?search=TRUE&filter=^Pla", "config?search=n-1&filter=none", "config?filter=(x"},
 		"certs":      {"certs"},
 		"circuits":   {"circuits", "circuits?sort=name"},
 		"audit":      {"audit", "audit?filter=LIMIT"},

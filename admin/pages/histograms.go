@@ -107,7 +107,8 @@ func (v *view) pickList(page *selected, chosen string) {
 		s := r.histogram.Snapshot()
 		if s.Used {
 			v.miniHistogram(s.Cumulative)
-			v.Put(h("<span class='small'>p99 <b>"), measuredText(s.Cumulative.Quantile(0.99), r.histogram.Layout().Unit()), h("</b></span>"))
+			p99 := s.Cumulative.Quantile(0.99)
+			v.Put(h("<span class='small'>p99 <b data-value='"), exactValue(p99), h("'>"), measuredText(p99, r.histogram.Layout().Unit()), h("</b></span>"))
 		} else {
 			v.Put(h("<span class='quiet small'>No recorded values</span>"))
 		}
@@ -195,7 +196,7 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	}
 	v.Put(h("</div>\n"))
 	if picture == "time" && !p.merged {
-		v.overTime(layout, p, log)
+		v.overTime(name, layout, p, log)
 		return
 	}
 	shown := v.chosen(s, p)
@@ -224,8 +225,8 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	v.Put(h("</div>\n"))
 	v.compareForm(p)
 	v.Put(h("</section>\n<div class='cols'>\n"))
-	v.tablePanel("quantiles", "Quantiles", func() { v.quantileTable(&shown, unit) })
-	v.tablePanel("bins", "Buckets", func() {
+	v.tablePanel("quantiles", "Quantiles", request, func() { v.quantileTable(&shown, unit) })
+	v.tablePanel("bins", "Buckets", request, func() {
 		v.Put(h("<details id='bins-table'><summary class='pad'>Table of the buckets</summary>\n"))
 		v.binTable(&shown, unit, list)
 		v.Put(h("</details>\n"))
@@ -233,13 +234,13 @@ func (v *view) distribution(name, request string, s *histogram.Snapshot, layout 
 	v.Put(h("</div>\n"))
 }
 
-// tablePanel appends a panel with one table.
-func (v *view) tablePanel(id, title string, body func()) {
-	v.panel(id+"-head", title, func() { v.Put(h("<a class='btn' data-copy='tsv' href='"), v.here("tsv", id), h("'>TSV</a>")) }, body)
+// tablePanel appends a panel with one table of the data that a request returns.
+func (v *view) tablePanel(id, title, request string, body func()) {
+	v.panel(id+"-head", title, func() { v.actions(id, request) }, body)
 }
 
 // overTime appends the strip of distributions and its table, and ends the panel.
-func (v *view) overTime(l *histogram.Layout, p *past, log bool) {
+func (v *view) overTime(name string, l *histogram.Layout, p *past, log bool) {
 	if !p.kept {
 		v.missing("There is no history; ", h("<code>stats_config.history_bytes</code>"), " turns it on.")
 		v.Put(h("</section>\n"))
@@ -249,7 +250,7 @@ func (v *view) overTime(l *histogram.Layout, p *past, log bool) {
 	v.Put(h("<div class='pad'>"))
 	v.heat(columns, l, log)
 	v.Put(h("</div></section>\n"))
-	v.tablePanel("steps", "Steps", func() { v.stepTable(columns, l) })
+	v.tablePanel("steps", "Steps", url("/stats/history", "name", name, "since", fmt.Sprintf("-%.0fs", v.duration("over", ranges[:]).length.Seconds())), func() { v.stepTable(columns, l) })
 }
 
 // histogramFacts appends the numbers above the picture.
@@ -273,7 +274,8 @@ func (v *view) histogramFacts(s *histogram.Snapshot, unit store.Unit) {
 	amount("Min", all.Min())
 	amount("Max", all.Max())
 	amount("Sum", all.Sum())
-	fact("Error bound", trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits())), 4), "%", "")
+	bound := trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits())), 4)
+	fact("Error bound", bound, "%", bound)
 	fact("Unit", unit.String(), "", unit.String())
 	v.Put(h("</dl>\n"))
 }
@@ -304,10 +306,14 @@ func (v *view) segments(label, name string, values ...string) {
 
 // exactValue returns x with all its digits, and nothing for no value.
 func exactValue(x float64) string {
-	if math.IsNaN(x) {
+	format := byte('g')
+	switch a := math.Abs(x); {
+	case math.IsNaN(x):
 		return ""
+	case a >= 1e-6 && a < 1e15:
+		format = 'f'
 	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
+	return strconv.FormatFloat(x, format, -1, 64)
 }
 
 // quantileTable appends the quantiles of both distributions, and the quantile q. Of

@@ -186,7 +186,11 @@ func (v *view) relayTargets(list []report.RelayTarget) {
 func (v *view) queue(used, limit uint64) {
 	share := float64(used) / float64(limit)
 	v.bar(share, nearLimit(share))
-	v.Put(h("<span class='sub'>"), sizeText(float64(used)), " of ", sizeText(float64(limit)), h("</span>"))
+	v.Put(h("<span class='sub'>"))
+	v.exact(float64(used), sizeText(float64(used)))()
+	v.Put(" of ")
+	v.exact(float64(limit), sizeText(float64(limit)))()
+	v.Put(h("</span>"))
 }
 
 // counted appends a number that has a meaning unless it is zero.

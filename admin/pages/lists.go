@@ -29,6 +29,11 @@ func (v *view) pairs(body func(pair func(name string, value func()))) {
 // text returns a function that appends parts.
 func (v *view) text(parts ...any) func() { return func() { v.Put(parts...) } }
 
+// exact returns a function that appends a number in short, with its exact value.
+func (v *view) exact(x float64, shown string) func() {
+	return v.text(h("<span data-value='"), exactValue(x), h("'>"), shown, h("</span>"))
+}
+
 // page returns the offset and the number of rows to show.
 func (v *view) window(sizes ...string) (offset, limit int) {
 	limit = atoi(v.choice("rows", sizes...), 1000)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -181,8 +182,18 @@ func TestSelectStats(t *testing.T) {
 // others.
 func TestListOfResources(t *testing.T) {
 	l := dump.List{Field: "f", Names: slices.Values([]string{"a", "xb", "", "c", "Xd", "e"})}
-	for wanted, want := range map[string][]string{"": {"a", "xb", "c", "Xd", "e"}, "x": {"xb", "Xd"}, "e": {"e"}, "z": nil} {
-		got := list(&l, wanted)
+	for wanted, want := range map[string][]string{"": {"a", "xb", "c", "Xd", "e"}, "(?i)^x": {"xb", "Xd"}, "e": {"e"}, "z": nil} {
+		var f *render.Filter
+		if wanted != "" {
+			var err error
+			if f, err = render.NewFilter(render.RE2, wanted, render.FilterLimits{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := list(&l, f)
+		if err != nil {
+			t.Fatal(err)
+		}
 		total := len(want)
 		if wanted == "" {
 			total++ // the one without a name

@@ -71,6 +71,9 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 		if x, ok := number(list, "server.admin_exposed"); ok && x > 0 {
 			found = append(found, finding{"warn", "The administration port is open to other machines without authentication", "bind it to loopback, or set admin.auth", "server", "Server"})
 		}
+		if x, ok := number(list, deprecatedUses); ok && x > 0 {
+			found = append(found, finding{"warn", plural(uint64(x), "use") + " of deprecated options", "the log names them", url("stat", "name", deprecatedUses), "Stat"})
+		}
 		if x, ok := number(list, skippedFlushes); ok && x > 0 {
 			what := "1 flush was skipped"
 			if x > 1 {
@@ -79,6 +82,14 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 			found = append(found, finding{"warn", what, "the one before took longer than the interval", url("stat", "name", skippedFlushes), "Stat"})
 		}
 	})
+	if v.src.ConfigDump != nil && v.permits("/config_dump") {
+		sections := v.src.ConfigDump.Sections(false)
+		for i := range sections {
+			for name, why := range refused(&sections[i]) {
+				found = append(found, finding{"warn", "The last update of " + name + " was refused: an older one is in use", why, url("config", "section", sections[i].Key), "Config"})
+			}
+		}
+	}
 	if v.src.Unready != nil {
 		for _, u := range v.src.Unready() {
 			found = append(found, finding{"info", "Not ready: " + u.Name, strings.Join(u.Targets, ", "), "server", "Server"})
@@ -161,22 +172,32 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 		v.sparkLine(&past)
 		v.Put(h("</dd>"))
 	}
-	figure := func(name, page, value, unit, note, sum string) {
+	figure := func(name, page string, n uint64, unit, note, sum string) {
 		v.Put(h("<div><dt><a href='"), url(page), h("'>"), name, h("</a></dt><dd><span class='big'"))
 		if sum != "" {
 			v.Put(h(" data-sum='"), sum, h("'"))
 		}
-		v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
+		v.Put(h(" data-value='"), n, h("'>"), count(n), h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
 		if live && sum != "" {
 			past := v.sumOf(list, sum)
-			v.Put(h("<dd class='sub persecond'>"), rate(past.latest), h(" /s</dd>"))
+			v.Put(h("<dd class='sub persecond' data-value='"), exactValue(past.latest), h("'>"), rate(past.latest), h(" /s</dd>"))
 			line("", past)
 		}
 		v.Put(h("</div>\n"))
 	}
+	v.Put(h("<div><dt><a href='server'>State</a></dt><dd>"))
+	v.state("word", "")
+	v.Put(h("</dd>"))
+	if v.src.Info != nil {
+		v.Put(h("<dd class='sub'>up "))
+		v.uptime(v.src.Info().UptimeCurrentEpoch)
+		v.Put(h("</dd>"))
+	}
+	v.Put(h("</div>\n"))
 	if input != nil {
-		var samples, lines, rejected, drops uint64
+		var packets, samples, lines, rejected, drops uint64
 		for _, l := range input.Listeners {
+			packets += l.Packets
 			samples += l.Samples
 			lines += l.Lines
 			drops += l.KernelDrops
@@ -184,24 +205,33 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 				rejected += n
 			}
 		}
-		figure("StatsD samples", "ingest", count(samples), "", plural(lines, "line"), "ingest.samples.listener.")
-		figure("Rejected lines", "ingest", count(rejected), "", plural(len(input.Rejected), "reason"), "")
-		figure("Kernel drops", "ingest", count(drops), "packets", "", "ingest.kernel_drops.listener.")
+		figure("StatsD samples", "ingest", samples, "", plural(lines, "line"), "ingest.samples.listener.")
+		figure("Packets", "ingest", packets, "", "datagrams", "ingest.packets.listener.")
+		figure("Rejected lines", "ingest", rejected, "", plural(len(input.Rejected), "reason"), "ingest.rejected.listener.")
+		figure("Kernel drops", "ingest", drops, "packets", "", "ingest.kernel_drops.listener.")
 	}
 	n := v.healthNow()
 	if n.clusters > 0 {
-		figure("Unhealthy hosts", "clusters", count(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
+		figure("Unhealthy hosts", "clusters", uint64(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
 	}
 	counted := func(kind render.Type) int { return render.NewWalk(list, render.Options{Type: kind}).Rest() }
-	figure("Stats", "stats", count(counted(render.All)), "", plural(counted(render.Histograms), "histogram")+", "+plural(counted(render.TextReadouts), "text"), "")
+	figure("Stats", "stats", uint64(counted(render.All)), "", plural(counted(render.Counters), "counter")+", "+plural(counted(render.Gauges), "gauge")+", "+
+		plural(counted(render.Histograms), "histogram")+", "+plural(counted(render.TextReadouts), "text"), "")
 	read := v.src.Memory
 	if read == nil {
 		read = admin.ProcessMemory
 	}
 	memory := read()
 	value, unit := size(float64(memory.TotalPhysicalBytes))
-	v.Put(h("<div><dt><a href='server'>Memory</a></dt><dd><span class='big'>"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), sizeText(float64(memory.Allocated)), h(" in use</dd>"))
-	if c, ok := list.Find(physicalMemory); ok && live {
+	c, kept := list.Find(physicalMemory)
+	v.Put(h("<div><dt><a href='server'>Memory</a></dt><dd><span class='big' data-value='"), memory.TotalPhysicalBytes, h("'"))
+	if kept && live {
+		v.Put(h(" data-stat='"), physicalMemory, h("' data-unit='"), sizeUnit(unit), h("'"))
+	}
+	v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"))
+	v.exact(float64(memory.Allocated), sizeText(float64(memory.Allocated)))()
+	v.Put(h(" in use</dd>"))
+	if kept && live {
 		line(" data-spark='"+physicalMemory+"'", v.spark(&c))
 	}
 	v.Put(h("</div>\n"))
@@ -210,7 +240,7 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 		value, unit := seconds(took.Seconds())
 		skipped, _ := number(list, skippedFlushes)
 		v.Put(h("<div><dt><a href='"), url("stats", "filter", "flush"), h("'>Last flush</a></dt><dd data-value='"), exactValue(took.Seconds()), h("'><span class='big'>"), value, h("</span> <small>"), unit,
-			h("</small></dd><dd class='sub'><span data-stat='"), skippedFlushes, h("'>"), count(uint64(skipped)), h("</span> skipped</dd></div>\n"))
+			h("</small></dd><dd class='sub'><span data-stat='"), skippedFlushes, h("' data-value='"), uint64(skipped), h("'>"), count(uint64(skipped)), h("</span> skipped</dd></div>\n"))
 	}
 	if list := v.certificates(); len(list) > 0 {
 		meaning, text := expiry(list[0].until, v.now)
@@ -221,11 +251,12 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 	v.Put(h("</dl>\n"))
 }
 
-// The stats behind key figures: the memory of the process, and the flushes that were
-// skipped because the one before took too long.
+// The stats behind key figures and findings: the memory of the process, the flushes that
+// were skipped because the one before took too long, and the uses of deprecated options.
 const (
 	physicalMemory = "server.memory_physical_size"
 	skippedFlushes = "server.dropped_stat_flushes"
+	deprecatedUses = "runtime.deprecated_feature_use"
 )
 
 // sumOf returns the sum of the counters whose names begin with prefix.
@@ -241,7 +272,7 @@ func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
 }
 
 // keyStats selects the stats of the server itself that move on the overview.
-const keyStats = `^(ingest\.(samples|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`
+const keyStats = `^(ingest\.(samples|packets|rejected|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`
 
 // followOverview appends the address of the stream of what moves on the overview.
 func (v *view) followOverview(list *store.View, top []grown) bool {
@@ -287,6 +318,7 @@ func (v *view) topRates(top []grown) {
 	}
 	v.panel("rates", "Top rates", func() {
 		v.Put(h("<a href='"), url("stats", "sort", "rate"), h("'>Stats by rate</a>"))
+		v.actions("top-rates", url("/stats", "format", "json", "rate", "1"))
 	}, func() {
 		if len(top) == 0 {
 			v.empty("No counter or histogram changed in the last flush.")
@@ -309,7 +341,10 @@ func (v *view) topRates(top []grown) {
 
 // topNames appends the received names with the most samples.
 func (v *view) topNames(input *report.Report) {
-	v.panel("top", "Top received names", func() { v.Put(h("<a href='ingest'>Ingest</a>")) }, func() {
+	v.panel("top", "Top received names", func() {
+		v.Put(h("<a href='ingest'>Ingest</a>"))
+		v.actions("top-names", "/ingest?format=json")
+	}, func() {
 		if len(input.TopSamples) == 0 {
 			v.noTraffic(input)
 			return
@@ -353,7 +388,10 @@ func hostPort(address string) (host, port string, ok bool) {
 
 // lastChanges appends the latest entries of the audit log.
 func (v *view) lastChanges() {
-	v.panel("changes", "Last changes", func() { v.Put(h("<a href='audit'>Audit</a>")) }, func() { v.auditTable("last-changes", v.site.srv.Audit(5)) })
+	v.panel("changes", "Last changes", func() {
+		v.Put(h("<a href='audit'>Audit</a>"))
+		v.actions("last-changes", "/audit?limit=5")
+	}, func() { v.auditTable("last-changes", v.site.srv.Audit(5)) })
 }
 
 // sickClusters appends the clusters with the most unhealthy hosts.
@@ -395,25 +433,34 @@ func (v *view) limits(input *report.Report) {
 
 // limit appends a limit and its use as a pair with a bar.
 func (v *view) limit(x report.Limit) {
-	show := func(n int) string {
-		if strings.HasSuffix(x.Name, "_bytes") {
-			return sizeText(float64(n))
-		}
-		return count(n)
-	}
 	v.Put(h("<dt>"), strings.ReplaceAll(x.Name, "_", " "), h("</dt><dd class='num'>"))
+	v.limitUse(x)
 	if x.Max < 0 {
-		v.Put(show(x.Use), h("</dd>"))
+		v.Put(h("</dd>"))
 		return
 	}
 	share := float64(x.Use) / float64(max(x.Max, 1))
-	v.Put(show(x.Use), " of ", show(x.Max))
 	if x.Limited > 0 {
-		v.Put(h(" <span class='warn'>"), count(x.Limited), h(" lines limited</span>"))
+		v.Put(h(" <span class='warn'>"), plural(x.Limited, "line"), h(" limited</span>"))
 	}
 	v.Put(h("</dd><dd class='wide'>"))
 	v.bar(share, nearLimit(share))
 	v.Put(h("</dd>"))
+}
+
+// limitUse appends the use of a limit in words, and how near it is.
+func (v *view) limitUse(x report.Limit) {
+	show := func(n int) func() {
+		if strings.HasSuffix(x.Name, "_bytes") {
+			return v.exact(float64(n), sizeText(float64(n)))
+		}
+		return v.exact(float64(n), count(n))
+	}
+	show(x.Use)()
+	if x.Max >= 0 {
+		v.Put(" of ")
+		show(x.Max)()
+	}
 }
 
 // adminPort appends the use of the administration port.
@@ -434,7 +481,7 @@ func (v *view) adminPort(list *store.View) {
 					continue
 				}
 				if value, ok := number(list, x[1]); ok {
-					pair(x[0], v.text(h("<span data-stat='"), x[1], h("'>"), grouped(fmt.Sprintf("%.0f", value)), h("</span>")))
+					pair(x[0], v.text(h("<span data-stat='"), x[1], h("' data-value='"), exactValue(value), h("'>"), grouped(fmt.Sprintf("%.0f", value)), h("</span>")))
 				}
 			}
 		})

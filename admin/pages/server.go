@@ -31,14 +31,14 @@ func showServer(v *view) error {
 
 func (v *view) serverFacts() {
 	v.pairs(func(pair func(string, func())) {
-		pair("State", func() { v.word(stateMeaning(v.site.srv.State()), v.site.srv.State()) })
+		pair("State", func() { v.state("word", "") })
 		if v.src.Info == nil {
 			return
 		}
 		info := v.src.Info()
 		pair("Version", v.text(info.Version))
-		pair("Uptime", v.text(span(info.UptimeCurrentEpoch)))
-		pair("Uptime of all epochs", v.text(span(info.UptimeAllEpochs)))
+		pair("Uptime", func() { v.uptime(info.UptimeCurrentEpoch) })
+		pair("Uptime of all epochs", v.exact(info.UptimeAllEpochs.Seconds(), span(info.UptimeAllEpochs)))
 		hot := "disabled"
 		if v.src.HotRestartVersion != nil {
 			hot = v.src.HotRestartVersion()
@@ -72,7 +72,7 @@ func (v *view) memory() {
 			name  string
 			bytes uint64
 		}{{"Resident", m.TotalPhysicalBytes}, {"In use", m.Allocated}, {"Heap", m.HeapSize}, {"Free", m.PageheapFree}, {"Returned to the system", m.PageheapUnmapped}, {"Caches of threads", m.TotalThreadCache}} {
-			pair(x.name, v.text(h("<span data-value='"), x.bytes, h("'>"), sizeText(float64(x.bytes)), h("</span>")))
+			pair(x.name, v.exact(float64(x.bytes), sizeText(float64(x.bytes))))
 		}
 	})
 }
@@ -83,9 +83,9 @@ func (v *view) contention() {
 		if v.src.Contention != nil {
 			if c, traced := v.src.Contention(); traced {
 				v.pairs(func(pair func(string, func())) {
-					pair("Times", v.text(count(c.Contentions)))
-					pair("Cycles of the last wait", v.text(count(c.CurrentWaitCycles)))
-					pair("Cycles in all", v.text(count(c.LifetimeWaitCycles)))
+					pair("Times", v.exact(float64(c.Contentions), count(c.Contentions)))
+					pair("Cycles of the last wait", v.exact(float64(c.CurrentWaitCycles), count(c.CurrentWaitCycles)))
+					pair("Cycles in all", v.exact(float64(c.LifetimeWaitCycles), count(c.LifetimeWaitCycles)))
 				})
 				return
 			}

@@ -106,13 +106,25 @@ func stateMeaning(state string) string {
 	return "info"
 }
 
+// state appends the state of the server. The script keeps it up to date, and the uptime.
+func (v *view) state(class string, attributes h) {
+	state := v.site.srv.State()
+	v.Put(h("<span"), attributes, h(" data-state='"), class, h("' class='"), class, " ", stateMeaning(state), h("'>"))
+	v.icon(stateMeaning(state))
+	v.Put(state, h("</span>"))
+}
+
+// uptime appends how long the process has been running.
+func (v *view) uptime(d time.Duration) {
+	v.Put(h("<span data-uptime data-value='"), exactValue(d.Truncate(time.Second).Seconds()), h("'>"), span(d), h("</span>"))
+}
+
 // header appends the product, the state and the identity of the server.
 func (v *view) header(product string) {
-	state := v.site.srv.State()
 	v.Put(h("<header class='top'>\n<a class='brand' href='./'><svg viewBox='0 0 18 18' aria-hidden='true'><path d='M1 17v-6h3v6zM5.5 17V5h3v12zM10 17V1h3v16zM14.5 17V8h3v9z'/></svg>"),
-		product, h("</a>\n<span id='state' class='badge "), stateMeaning(state), h("'>"))
-	v.icon(stateMeaning(state))
-	v.Put(state, h("</span>\n<dl class='facts'>"))
+		product, h("</a>\n"))
+	v.state("badge", " id='state'")
+	v.Put(h("\n<dl class='facts'>"))
 	fact := func(name, value string) {
 		if value != "" {
 			v.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
@@ -125,7 +137,9 @@ func (v *view) header(product string) {
 			fact("Cluster", info.Node.Cluster)
 		}
 		fact("Version", shortVersion(info.Version))
-		fact("Up", span(info.UptimeCurrentEpoch))
+		v.Put(h("<div><dt>Up</dt><dd>"))
+		v.uptime(info.UptimeCurrentEpoch)
+		v.Put(h("</dd></div>"))
 	}
 	if who := v.r.Principal(); who.Name != "" || who.Role != admin.RoleAdmin {
 		fact("Role", who.Role.String())
@@ -139,7 +153,11 @@ func (v *view) header(product string) {
 	}
 	v.Put(h("</fieldset>"))
 	v.refresh()
-	v.Put(h("<button type='button' id='pause' hidden aria-pressed='false'>Pause</button><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
+	v.Put(h("<button type='button' id='pause' aria-pressed='false'"))
+	if !v.moves {
+		v.Put(h(" hidden"))
+	}
+	v.Put(h(">Pause</button><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))
 }
 
 // refresh appends the choice of the time between two updates: of events where there is

@@ -73,7 +73,7 @@ func showStat(v *view) error {
 			} else {
 				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), grouped(r.value), h("</span>"))
 				if r.kind == store.KindCounter {
-					v.Put(h(" <span class='quiet'><span data-rate='"), name, h("'>"), rate(r.past.latest), h("</span> per second</span>"))
+					v.Put(h(" <span class='quiet'><span data-rate='"), name, h("' data-value='"), exactValue(r.past.latest), h("'>"), rate(r.past.latest), h("</span> per second</span>"))
 				}
 			}
 			v.Put(h("</p>\n"))
@@ -128,7 +128,7 @@ func showStat(v *view) error {
 			}
 			if network && v.src.Ingest != nil {
 				for _, x := range v.src.Ingest.Recent().Limits {
-					pair("Limit "+strings.ReplaceAll(x.Name, "_", " "), v.text(count(x.Use), " of ", count(x.Max)))
+					pair("Limit "+strings.ReplaceAll(x.Name, "_", " "), func() { v.limitUse(x) })
 				}
 			}
 		})

@@ -680,7 +680,7 @@ func (v *view) trend(g *grid, r *statRow) {
 		v.Put(h("<span class='graph'>"))
 		v.miniHistogram(s.Cumulative)
 		for i, name := range [...]string{"p50 ", "p90 ", "p99 "} {
-			v.Put(h("<span class='tx'>"), name, h("<b>"), measuredText(q[i], unit), h("</b></span>"))
+			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("'>"), measuredText(q[i], unit), h("</b></span>"))
 		}
 		v.Put(h("</span>"))
 	})

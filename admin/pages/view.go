@@ -223,7 +223,7 @@ func (v *view) panel(id, title string, actions, body func()) {
 func (v *view) actions(table, request string) {
 	v.Put(h("<a class='btn' data-copy='tsv' data-k='tsv' href='"), v.here("tsv", table), h("'>TSV</a>"))
 	v.startRequest()
-	v.curl(Prefix + v.here("tsv", table))
+	v.curl(Prefix + strings.TrimPrefix(v.here("tsv", table), "./"))
 	v.curl(request)
 	v.Put(h("</details>"))
 }

@@ -21,6 +21,7 @@ function show(data) {
     const value = e.dataset.c === 'p99' ? data.latencyExecute?.['99'] : data[e.dataset.c];
     if (value !== undefined) {
       const unit = { p99: '\u202Fms', errorPercentage: '\u202F%' }[e.dataset.c] ?? '';
+      e.dataset.value = value;
       e.textContent = Number(value).toLocaleString('en') + unit;
     }
   }

@@ -105,7 +105,6 @@ class Live {
     this.source = null;
     this.paused = parameter('pause') !== '';
     this.time = 0; // of the server, in milliseconds
-    this.button.hidden = false;
     this.button.addEventListener('click', () => {
       parameter('pause', this.paused ? '' : '1');
       this.pause(!this.paused);
@@ -336,7 +335,7 @@ class Live {
       this.gone(this.names.get(id));
       this.names.delete(id);
     }
-    for (const [id, value, rate, quantiles] of data.rows ?? []) {
+    for (const [id, value, rate] of data.rows ?? []) {
       const s = this.series.get(this.names.get(id));
       if (s) {
         if ((s.seq !== 0 || data.interval_ms > 0) && String(value) !== String(s.value)) {
@@ -345,7 +344,6 @@ class Live {
         }
         s.value = value;
         s.rate = data.interval_ms > 0 ? rate : s.rate;
-        s.quantiles = quantiles;
         s.seq = data.seq;
       }
     }
@@ -411,7 +409,7 @@ class Live {
   paintOne(name, s, cells, moved, draw) {
     if (moved) {
       for (const e of cells.stat) {
-        const text = s.kind === 'text' ? s.value : e.dataset.unit === 'MiB' ? (s.value / 2 ** 20).toFixed(1) : grouped(s.value);
+        const text = s.kind === 'text' ? s.value : e.dataset.unit ? figures(s.value / e.dataset.unit) : grouped(s.value);
         if (e.textContent !== text) {
           put(e, text);
           quiet(e, false);
@@ -425,6 +423,7 @@ class Live {
     if (s.rate !== undefined && (s.kind === 'counter' || s.kind === 'histogram')) {
       for (const e of cells.rate) {
         put(e, perSecond(s.rate));
+        cellOf(e)?.setAttribute('data-value', s.rate);
         quiet(e, s.rate === 0);
       }
     }
@@ -447,11 +446,14 @@ class Live {
       if (list.length === 0) {
         continue;
       }
-      e.textContent = grouped(list.reduce((sum, s) => sum + Number(s.value), 0));
+      e.dataset.value = list.reduce((sum, s) => sum + Number(s.value), 0);
+      e.textContent = grouped(e.dataset.value);
       const rate = list.reduce((sum, s) => sum + (s.rate ?? 0), 0);
       const box = e.closest('div');
       if (ms > 0) {
-        box.querySelector('.persecond').textContent = `${perSecond(rate)} /s`;
+        const e = box.querySelector('.persecond');
+        e.dataset.value = rate;
+        e.textContent = `${perSecond(rate)} /s`;
       }
       const spark = box.querySelector('.spark');
       const line = this.sums.get(e.dataset.sum) ?? new Line(spark);

@@ -12,6 +12,10 @@ const words = {
   next: (left) => ` Next try in ${left} s.`,
   retry: 'Retry now',
   signIn: 'Sign in',
+  days: (d, h) => `${d} d ${h} h`,
+  hours: (h, m) => `${h} h ${m} min`,
+  minutes: (m, s) => `${m} min ${s} s`,
+  seconds: (s) => `${s} s`,
   skew: (s) => `The clocks of this computer and of the server differ by ${s} s: ages and times on this page may be wrong.`,
 };
 const usual = 5000; // ms between two questions
@@ -82,14 +86,25 @@ function hide(e, hidden) {
   }
 }
 
-// state shows the state of the server.
-function state(name) {
-  const badge = document.getElementById('state');
-  if (badge.lastChild.data !== name) {
-    const meaning = { LIVE: 'ok', DRAINING: 'warn' }[name] ?? 'info';
-    badge.className = `badge ${meaning}`;
-    badge.querySelector('use').setAttribute('href', `#i-${meaning}`);
-    badge.lastChild.data = name;
+// span is a duration in its two greatest units, as the server shows it.
+function span(s) {
+  const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  return d > 0 ? words.days(d, h) : h > 0 ? words.hours(h, m) : m > 0 ? words.minutes(m, s % 60) : words.seconds(s);
+}
+
+// state shows the state of the server, and for how many seconds it has been running.
+function state(name, up) {
+  for (const e of document.querySelectorAll('[data-state]')) {
+    if (e.lastChild.data !== name) {
+      const meaning = { LIVE: 'ok', DRAINING: 'warn' }[name] ?? 'info';
+      e.className = `${e.dataset.state} ${meaning}`;
+      e.querySelector('use').setAttribute('href', `#i-${meaning}`);
+      e.lastChild.data = name;
+    }
+  }
+  for (const e of document.querySelectorAll('[data-uptime]')) {
+    e.dataset.value = up;
+    e.firstChild.data = span(up);
   }
   hide(document.getElementById('draining'), name !== 'DRAINING');
 }
@@ -123,7 +138,8 @@ async function ask() {
     due = Date.now() + usual;
     heard = Date.now();
     enabled = true;
-    state(JSON.parse(body).state);
+    const info = JSON.parse(body);
+    state(info.state, parseInt(info.uptime_current_epoch, 10));
     compare(answer.headers.get('date'));
     if (now !== '') {
       if (now !== 'cut') {
