@@ -1,0 +1,75 @@
+package browser
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+)
+
+// TestTablesFit expects the tables of all pages to need no sideways scrolling on a
+// tablet and on a laptop, and the home page to be short on a phone.
+func TestTablesFit(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	send(t, d, func(lines *strings.Builder) {
+		for i := range 40 {
+			fmt.Fprintf(lines, "shop.checkout.latency:%d|ms\nshop.page.view:1000|c|#site:de\nshop.checkout.queue_depth:%d|g\nbroken line\n", 10+i*i, i)
+		}
+		lines.WriteString("shop.last:1|c\n")
+	})
+	d.Wait("the lines", func(s daemon.Stats) bool { return s["shop.last"] == "1" })
+	d.Post("/logging?main=debug")
+	p := open(t)
+	for _, path := range append(slices.Clone(livePages), "/ui/stats?filter=shop", "/ui/clusters?cluster=backend", "/ui/histograms?name=shop.checkout.latency", "/ui/explorer?prefix=shop.") {
+		p.ready(base(d) + path)
+		for _, width := range []int64{1280, 768} {
+			p.medium(width, 1)
+			const wide = `[...document.querySelectorAll('.scroll:has(table)')].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.querySelector('table').id + ' needs ' + e.scrollWidth + ' of ' + e.clientWidth + ': ' + [...e.querySelectorAll('thead th')].map((h) => h.offsetWidth))`
+			for _, flaw := range eval[[]string](p, wide) {
+				t.Errorf("%s at %d: %s", path, width, flaw)
+			}
+		}
+	}
+	p.medium(320, 2)
+	p.visit(base(d) + "/")
+	rows := eval[[]int](p, "[...document.querySelectorAll('.command')].map((e) => e.offsetHeight)")
+	if height := eval[float64](p, "document.documentElement.scrollHeight"); height > float64(64*len(rows)+500) {
+		t.Errorf("the home page has %v px for %d commands: %v", height, len(rows), rows)
+	} else {
+		t.Logf("the home page has %v px for %d commands", height, len(rows))
+	}
+}
+
+// TestHeaderStaysInPlace lets the uptime of the server grow: the header shows it, and
+// nothing in it moves.
+func TestHeaderStaysInPlace(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	p := open(t)
+	p.ready(base(d) + "/ui/")
+	p.do(chromedp.Evaluate[chromedp.Void](`window.up = '9s'; window.fetch = ((fetch) => async (u, o) => {
+		const r = await fetch(u, o);
+		return new Response((await r.text()).replace(/("uptime_current_epoch": *")[^"]*/, '$1' + window.up), {headers: r.headers});
+	})(window.fetch)`))
+	const places = `JSON.stringify([...document.querySelectorAll('header, header *, nav')].map((e) => { const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; }))`
+	for _, width := range []int64{1280, 768, 390, 320} {
+		p.medium(width, 1)
+		before := ""
+		for _, x := range [][3]string{{"9s", "9 s", "9"}, {"10s", "10 s", "10"}, {"3599s", "59 min 59 s", "3599"}, {"86399s", "23 h 59 min", "86399"}, {"8600000s", "99 d 12 h", "8600000"}} {
+			p.do(chromedp.Evaluate[chromedp.Void]("window.up = " + quoted(x[0]) + "; window.dispatchEvent(new Event('focus'))"))
+			p.until(fmt.Sprintf("[...document.querySelectorAll('[data-uptime]')].every((e) => e.textContent === %q && e.dataset.value === %q) && document.querySelectorAll('[data-uptime]').length === 2", x[1], x[2]))
+			now := eval[string](p, places)
+			if before != "" && now != before {
+				t.Errorf("at %d px and %s the header is at %s, before at %s", width, x[1], now, before)
+			}
+			before = now
+		}
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
