@@ -9,14 +9,14 @@ import (
 func (s *Server) Markdown() []byte {
 	out := []byte("# Endpoints\n\n" +
 		"The endpoints of the administration interface, generated from the table that dispatches requests\n" +
-		"(`go test ./server -run TestDocs -update`). Some need a setting: `/circuit_event_stream` a stats sink of that kind,\n" +
-		"`/debug/pprof` the key `admin.debug_endpoints`, `/tap` the key `admin.tap`, `/ingest` and those below it the\n" +
-		"section `statsd`, and `/sinks` a sink. Without it, the answer is 404 and names the setting.\n\n" +
-		"Requests that change the server must use POST: GET and HEAD get 400, other methods 405, and neither has an effect.\n" +
-		"All other endpoints accept any method and treat it as GET.\n\n" +
+		"(`go test ./server -run TestDocs -update`). Some endpoints need a setting: `/circuit_event_stream` a stats sink of that\n" +
+		"kind, `/debug/pprof` the key `admin.debug_endpoints`, `/tap` the key `admin.tap`, `/ingest` and the paths below it the\n" +
+		"section `statsd`, and `/sinks` a sink. Without the setting they answer 404 and name it.\n\n" +
+		"Requests that change the server must use POST: GET and HEAD are answered with 400, other methods with 405, and\n" +
+		"nothing changes. All other endpoints accept any method and treat it as GET.\n\n" +
 		"Parameters are read from the query, or from a form (`application/x-www-form-urlencoded`) if there is no query. An\n" +
-		"empty value means the same as no value, except for parameters that contain data. A flag is set by its name,\n" +
-		"whatever its value. Roles apply to callers that authenticate; see [security.md](security.md).\n\n" +
+		"empty value counts as absent, except for parameters that contain data. A flag is set by its name, whatever its\n" +
+		"value. Roles apply to clients that authenticate; see [security.md](security.md).\n\n" +
 		"| Path | Method | Role | Parameters | What it does |\n|---|---|---|---|---|\n")
 	for _, e := range s.Endpoints() {
 		method := "GET"
