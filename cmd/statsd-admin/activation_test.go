@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/statsd"
 )
 
 // opened are sockets that a service manager keeps open.
@@ -194,5 +201,88 @@ func TestPassedSockets(t *testing.T) {
 	_, err := passedSockets(env("7", "1", "a"), 7, regular)
 	if err == nil || !strings.Contains(err.Error(), "descriptor 3 (a), which LISTEN_FDS announces: neither a listening socket nor one for datagrams") {
 		t.Errorf("a file: %v", err)
+	}
+}
+
+// TestSocketsFindTheirListeners assigns sockets by name and by address.
+func TestSocketsFindTheirListeners(t *testing.T) {
+	dir := shortDir(t)
+	path := filepath.Join(dir, "s")
+	tcp := func(text string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(text)) }
+	udp := func(text string) net.Addr { return net.UDPAddrFromAddrPort(netip.MustParseAddrPort(text)) }
+	unix := func(network, path string) net.Addr { return &net.UnixAddr{Net: network, Name: path} }
+	c, err := bootstrap.Parse("a.yaml", []byte("admin: {"+onLoopback+"}\nstatsd: {listeners: [{address: 'udp://:1'}, {address: 'tcp://127.0.0.1:2', name: t}, {address: 'unixgram://"+path+"'}, {address: 'tcp://[::]:4'}, {address: 'unixstream://"+path+"2'}]}\n"), bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Admin.Address.IP = netip.MustParseAddrPort("127.0.0.1:9")
+	for _, x := range []struct {
+		name string
+		at   []net.Addr
+		want string // the listener of each socket, or the error
+	}{
+		{"", []net.Addr{udp("0.0.0.0:1"), udp("[::]:1")}, "0 0"}, {"", []net.Addr{udp("127.0.0.1:1")}, "no listener uses"}, {"", []net.Addr{udp("0.0.0.0:2")}, "no listener uses"}, {"", []net.Addr{tcp("0.0.0.0:1")}, "no listener uses"},
+		{"", []net.Addr{tcp("127.0.0.1:2")}, "1"}, {"", []net.Addr{tcp("[::ffff:127.0.0.1]:2")}, "1"}, {"", []net.Addr{tcp("127.0.0.1:2"), tcp("127.0.0.1:2")}, "no listener uses"}, {"t", []net.Addr{tcp("127.0.0.1:7")}, "1"}, {"t", []net.Addr{udp("127.0.0.1:7")}, "no listener uses"},
+		{"", []net.Addr{unix("unixgram", path)}, "2"}, {"", []net.Addr{unix("unix", path)}, "no listener uses"}, {"", []net.Addr{unix("unix", path+"2")}, "4"}, {"", []net.Addr{unix("unixgram", "")}, "no listener uses"},
+		{"", []net.Addr{tcp("0.0.0.0:4")}, "3"}, {"", []net.Addr{tcp("127.0.0.1:9")}, "admin"}, {"admin", []net.Addr{tcp("127.0.0.1:8")}, "admin"}, {"admin", []net.Addr{tcp("127.0.0.1:8"), tcp("127.0.0.1:9")}, "no listener uses"},
+		{"admin", []net.Addr{udp("0.0.0.0:1")}, "no listener uses"}, {"other", []net.Addr{tcp("127.0.0.1:9")}, "admin"},
+	} {
+		cfg := server.Config{Admin: admin.Config{Address: "127.0.0.1:9"}, StatsD: &statsd.Config{Listeners: make([]statsd.ListenerConfig, len(c.StatsD.Listeners))}}
+		var got []string
+		for _, addr := range x.at {
+			s := passedSocket{name: x.name, file: new(os.File), addr: addr, network: addr.Network()}
+			before := cfg.Admin.Socket
+			if err := activate(&cfg, c, []passedSocket{s}); err != nil {
+				got = []string{"no listener uses"}
+				break
+			}
+			if cfg.Admin.Socket != before {
+				got = append(got, "admin")
+			}
+			for i, l := range cfg.StatsD.Listeners {
+				if len(l.Sockets) > 0 && l.Sockets[len(l.Sockets)-1] == s.file {
+					got = append(got, fmt.Sprint(i))
+				}
+			}
+		}
+		if strings.Join(got, " ") != x.want {
+			t.Errorf("%q at %v: %q, want %s", x.name, x.at, got, x.want)
+		}
+	}
+	none := passedSocket{name: "x", addr: udp("0.0.0.0:1"), network: "udp"}
+	if err := activate(new(server.Config), c, []passedSocket{none}); err == nil {
+		t.Error("a server without an input and a port has a socket")
+	}
+}
+
+// TestPassedSocketsAreInspected expects the kind of each passed socket, and no descriptor
+// to be left open.
+func TestPassedSocketsAreInspected(t *testing.T) {
+	dir := shortDir(t)
+	o := &opened{t: t}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	o.add("", l, err)
+	u, err := net.ListenPacket("udp", "127.0.0.1:0")
+	o.add("", u, err)
+	x, err := net.Listen("unix", filepath.Join(dir, "x"))
+	o.add("", x, err)
+	g, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "g"), Net: "unixgram"})
+	o.add("", g, err)
+	descriptors.Check(t, "looking at sockets", func() {
+		for i, want := range []string{"tcp", "udp", "unix", "unixgram"} {
+			s := passedSocket{file: o.files[i]}
+			if err := s.inspect(); err != nil || s.network != want || s.addr.Network() != want {
+				t.Errorf("%+v, %v, want %s", s, err, want)
+			}
+		}
+	})
+	plain, err := os.Create(filepath.Join(dir, "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	s := passedSocket{file: plain}
+	if err := s.inspect(); err == nil {
+		t.Error("a file is a socket")
 	}
 }

@@ -45,3 +45,19 @@ func TestEnvironmentPacesTheCollector(t *testing.T) {
 		}
 	}
 }
+
+// TestCollectorIsPaced expects settings that the pacer has noted, within the limit of the
+// process.
+func TestCollectorIsPaced(t *testing.T) {
+	percent, limit := debug.SetGCPercent(77), debug.SetMemoryLimit(math.MaxInt64)
+	defer func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }()
+	for _, most := range []int64{math.MaxInt64, 1 << 40, 12 << 20} {
+		debug.SetGCPercent(77)
+		debug.SetMemoryLimit(math.MaxInt64)
+		p := &pacer{limit: most}
+		p.adjust()
+		if got, soft := debug.SetGCPercent(p.percent), debug.SetMemoryLimit(-1); got != p.percent || soft != p.soft || got < 1 || got > startPercent || soft <= minGrowth || soft > min(most, 1<<39) {
+			t.Errorf("limit %d: %d percent and %d bytes, noted are %d and %d", most, got, soft, p.percent, p.soft)
+		}
+	}
+}

@@ -58,8 +58,8 @@ func TestFlags(t *testing.T) {
 		{"--log-level error", func(o *Options) { o.LogLevel = "error" }},
 		{"--log-level critical", func(o *Options) { o.LogLevel = "critical" }},
 		{"--log-level off", func(o *Options) { o.LogLevel = "off" }},
-		{"--component-log-level admin:debug,main:warn,", func(o *Options) {
-			o.ComponentLogLevel = "admin:debug,main:warn,"
+		{"--component-log-level ,admin:debug,,main:warn,", func(o *Options) {
+			o.ComponentLogLevel = ",admin:debug,,main:warn,"
 			o.ComponentLevels = map[string]logctl.Level{"admin": logctl.Debug, "main": logctl.Warning}
 		}},
 		{"--log-path /tmp/l", func(o *Options) { o.LogPath = "/tmp/l" }},
@@ -92,6 +92,7 @@ func TestFlags(t *testing.T) {
 		}},
 		{"--socket-path @x", func(o *Options) { o.SocketPath = "@x" }},
 		{"--socket-path /tmp/s", func(o *Options) { o.SocketPath, o.SocketMode = "/tmp/s", 0o600 }},
+		{"--socket-path /tmp/s --socket-mode 777", func(o *Options) { o.SocketPath, o.SocketMode = "/tmp/s", 0o777 }},
 		{"--socket-path /tmp/s --socket-mode 660", func(o *Options) { o.SocketPath, o.SocketMode = "/tmp/s", 0o660 }},
 		{"--socket-mode 660", func(o *Options) {}},
 		{"--enable-core-dump", func(o *Options) { o.EnableCoreDump = true }},
@@ -165,6 +166,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--component-log-level admin:info --enable-fine-grain-logging", "error: --component-log-level will not work with --enable-fine-grain-logging"},
 		{"--drain-strategy slow", "error: unknown drain-strategy 'slow'"},
 		{"--socket-mode 888", "error: invalid socket-mode '888'"},
+		{"--socket-mode 1000", "error: invalid socket-mode '1000'"},
 		{"--socket-mode 1777", "error: invalid socket-mode '1777'"},
 		{"--socket-path=", "error: socket-path must not be empty"},
 		{"--stats-tag ab", "error: misformatted stats-tag 'ab'"},

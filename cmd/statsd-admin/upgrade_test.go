@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // TestUpgradeOfAProcess installs other programs at the path of a running one and
@@ -91,6 +94,63 @@ func address(t *testing.T, dir string) string {
 		t.Error(err)
 	}
 	return string(b)
+}
+
+// lines is the output of a log, a line for each write.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// TestUpgraderReapsSuccessors expects one successor at a time, and the log to say how it
+// ended.
+func TestUpgraderReapsSuccessors(t *testing.T) {
+	log := make(lines, 10)
+	u := newUpgrader(new(Options), slog.New(slog.NewTextHandler(log, nil)))
+	logged := func(want string) {
+		t.Helper()
+		if got := <-log; !strings.Contains(got, want) {
+			t.Errorf("logged %q, want %q", got, want)
+		}
+	}
+	if own, err := os.Executable(); u.executable != own || u.refusal != nil || err != nil {
+		t.Errorf("%q, %v", u.executable, u.refusal)
+	}
+	u.executable = filepath.Join(t.TempDir(), "none")
+	u.upgrade()
+	logged("upgrade failed: ")
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.executable, u.args = "/bin/sh", []string{"-c", "cat " + gate}
+	u.upgrade()
+	logged("upgrade: started process ")
+	u.upgrade()
+	logged("upgrade refused: a successor is running")
+	if err := os.WriteFile(gate, nil, 0); err != nil { // once cat reads
+		t.Fatal(err)
+	}
+	logged(" has stopped")
+	cmd := exec.Command("/bin/sh", "-c", "exit 3")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	u.running = true
+	u.wait(cmd)
+	logged(" failed: exit status 3")
+	if u.running {
+		t.Error("a successor that has ended counts as running")
+	}
+	for want, o := range map[string]Options{
+		"upgrade refused: hot restarts are disabled":   {CommandLine: server.CommandLine{DisableHotRestart: true}},
+		"upgrade refused: --use-dynamic-base-id picks": {CommandLine: server.CommandLine{UseDynamicBaseID: true}},
+	} {
+		newUpgrader(&o, u.logger).upgrade()
+		logged(want)
+	}
 }
 
 func TestArgumentsOfSuccessors(t *testing.T) {
