@@ -94,7 +94,6 @@ func (s *Stats) setOwnPrefix(d *decoder, n *yaml.Node, path string) {
 		})
 		if segment == "" || odd >= 0 {
 			d.errorf(n, path, "%q is not a prefix of names; want letters, digits, '_' and '-', with single dots between", s.OwnPrefix)
-			s.OwnPrefix = ""
 			return
 		}
 	}
