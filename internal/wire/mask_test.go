@@ -66,6 +66,7 @@ func TestMaskOfPackedMessages(t *testing.T) {
 		"version_info":              {VersionInfo: "v"},
 		"cluster.name":              {Cluster: packed(&clusterv3.Cluster{Name: "a"})},
 		"cluster.name,version_info": {VersionInfo: "v", Cluster: packed(&clusterv3.Cluster{Name: "a"})},
+		"version_info,cluster.name": {VersionInfo: "v", Cluster: packed(&clusterv3.Cluster{Name: "a"})},
 		"cluster":                   {Cluster: entry().Cluster},
 		"cluster,cluster.name":      {Cluster: entry().Cluster},
 		"cluster.common_lb_config.ignore_new_hosts_until_first_hc": {Cluster: packed(&clusterv3.Cluster{

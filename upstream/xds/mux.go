@@ -145,7 +145,6 @@ func (m *mux) notify() {
 // run serves the subscriptions until ctx is done. It connects once there is one.
 func (m *mux) run(ctx context.Context) {
 	m.expiry = stoppedTimer()
-	defer m.expiry.Stop()
 	for ctx.Err() == nil {
 		if !m.wanted() {
 			select {
