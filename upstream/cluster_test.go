@@ -118,6 +118,10 @@ func TestGroupsDoNotReplaceEachOther(t *testing.T) {
 	if got := shown(c); got != "0:4 0:2 0:3" {
 		t.Errorf("hosts %s", got)
 	}
+	c.UpdateHosts(0, hosts())
+	if got := shown(c); got != "0:2 0:3" {
+		t.Errorf("hosts %s with an empty first group", got)
+	}
 }
 
 func TestUpdateMergeWindow(t *testing.T) {
@@ -598,6 +602,10 @@ func TestMoveHost(t *testing.T) {
 	c.MoveHost(h, spec(2).Address, config.Address{})
 	if got := picks(c, 1); got != "2" || c.Sets()[0].Hosts[0] != h || h.Stats.RqTotal.Value() != 1 || r.events() != "" {
 		t.Errorf("picked %s; hosts %s", got, shown(c))
+	}
+	c.MoveHost(h, spec(3).Address, config.Address{})
+	if got := picks(c, 1); got != "3" {
+		t.Errorf("picked %s after a second move", got)
 	}
 	r.check("cluster.c.", map[string]uint64{"membership_change": 1, "membership_total": 1})
 }

@@ -94,6 +94,16 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// TestReconcileRepeatedAddresses: an address counts where it is first, and the hosts
+// behind its repetition stay.
+func TestReconcileRepeatedAddresses(t *testing.T) {
+	list := hosts(spec(1), spec(1), spec(2), spec(1), spec(3)).Priorities
+	c := reconcile(nil, append(list, hosts(spec(2), spec(4)).Priorities...), rules{})
+	if p0, p1 := c.priorities[0], c.priorities[1]; len(p0.hosts) != 3 || len(p1.hosts) != 1 || len(c.added) != 4 {
+		t.Errorf("%d and %d hosts, want 3 and 1", len(p0.hosts), len(p1.hosts))
+	}
+}
+
 func TestReconcileMovesBetweenPriorities(t *testing.T) {
 	first := reconcile(nil, hosts(spec(1), spec(2)).Priorities, rules{})
 	h := first.priorities[0].hosts[0]

@@ -114,7 +114,7 @@ func TestZoneStatistics(t *testing.T) {
 	r.Start()
 	r.add(byEDS("c", ""))
 	c := r.source("c")
-	c.UpdateHosts(0, hosts(spec(1, inZone("there")), spec(2)))
+	c.UpdateHosts(0, hosts(spec(1, inZone("there")), spec(2), spec(3, inZone("beyond"))))
 	c.DiscoveryDone()
 	for _, h := range c.Sets()[0].Hosts {
 		for range 2 {
@@ -122,7 +122,7 @@ func TestZoneStatistics(t *testing.T) {
 			c.RequestFinished(h, RequestEnd{Status: 201, Took: 7 * time.Millisecond})
 		}
 	}
-	r.check("cluster.c.", map[string]uint64{"zone.here.there.upstream_rq_201": 2, "zone.here.there.upstream_rq_2xx": 2, "upstream_rq_201": 4})
+	r.check("cluster.c.", map[string]uint64{"zone.here.there.upstream_rq_201": 2, "zone.here.there.upstream_rq_2xx": 2, "zone.here.beyond.upstream_rq_201": 2, "upstream_rq_201": 6})
 	v := r.st.View()
 	defer v.Close()
 	if _, ok := v.Find("cluster.c.zone.here.there.upstream_rq_completed"); ok {

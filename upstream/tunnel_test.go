@@ -38,6 +38,36 @@ func TestTunnelEndsIfNothingIsTaken(t *testing.T) {
 	})
 }
 
+// TestBusyTunnelKeepsItsSilentDirection: a direction that is silent for longer than the
+// idle time still passes data if the other one is busy meanwhile.
+func TestBusyTunnelKeepsItsSilentDirection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, from := net.Pipe()
+		to, host := net.Pipe()
+		var last atomic.Int64
+		var written uint64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last, &written)
+		}()
+		for range 10 {
+			last.Store(time.Now().UnixNano()) // as the other direction does
+			time.Sleep(30 * time.Second)
+		}
+		go func() { _, _ = client.Write([]byte("hello")) }()
+		_ = host.SetReadDeadline(time.Now().Add(time.Second))
+		got := make([]byte, 5)
+		if _, err := io.ReadFull(host, got); err != nil || string(got) != "hello" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		<-ended
+		if written != 5 {
+			t.Errorf("%d bytes are counted", written)
+		}
+	})
+}
+
 // wildConn panics when it is written to.
 type wildConn struct{ net.Conn }
 
@@ -107,7 +137,11 @@ func TestTunnel(t *testing.T) {
 		return dialed.(*net.TCPConn), ended
 	}
 
-	plain := func(c net.Conn) net.Conn { return c }
+	var last net.Conn
+	plain := func(c net.Conn) net.Conn {
+		last = c
+		return c
+	}
 	client, ended := tunnel(t.Context(), plain)
 	if _, err := client.Write([]byte("hello")); err != nil {
 		t.Fatal(err)
@@ -122,6 +156,9 @@ func TestTunnel(t *testing.T) {
 	client.Close()
 	if toHost != 5 || toClient != 5 {
 		t.Errorf("%d bytes to the host, %d to the client, want 5 and 5", toHost, toClient)
+	}
+	if err := last.SetDeadline(time.Time{}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection of a client whose tunnel has ended: %v, want it closed", err)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())

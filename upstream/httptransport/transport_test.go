@@ -51,6 +51,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	if s := &r.host(0).Stats; s.RqSuccess.Value() != 3 || s.RqError.Value() != 0 || s.RqActive.Value() != 0 {
 		t.Errorf("host counts %+v", s.All())
 	}
+	if n := r.m.Cluster("c").Current().Breakers(upstream.DefaultPriority).Pending.Current(); n != 0 {
+		t.Errorf("%d requests are pending after all answers", n)
+	}
 }
 
 // TestOriginsAreCounted counts answers by the kind of client, also answers of the

@@ -52,13 +52,14 @@ func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, 
 	if len(lists) == 0 {
 		return nil
 	}
-	for i, c := range chain {
-		if leafOnly && i > 0 {
-			break
-		}
+	checked := chain
+	if leafOnly {
+		checked = chain[:1]
+	}
+	for i, c := range checked {
 		issuer := chain[min(i+1, len(chain)-1)]
 		if i == len(chain)-1 && i > 0 && !bytes.Equal(c.RawSubject, c.RawIssuer) {
-			break // trusted without being a root: no issuer of it is known
+			return nil // trusted without being a root: no issuer of it is known
 		}
 		var found *revocationList
 		for _, r := range lists {
