@@ -113,7 +113,7 @@ func (v *view) tile(c *circuit) {
 		trimmed(c.share()*100, 2), thin, h("%</p><p>"))
 	switch {
 	case c.requests == 0:
-		v.Put(h("<span class='quiet'>no requests</span>"))
+		v.word("quiet", "no requests")
 	case meaning == "ok":
 		v.word(meaning, "errors low")
 	default:

@@ -95,9 +95,9 @@ func (v *view) sortHead(c column, o order) {
 		v.Put(h("><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head, h("</a></th>"))
 		return
 	}
-	dir, state, arrow := "desc", "ascending", " ↑"
+	dir, state, arrow := "desc", "ascending", "\u00A0↑"
 	if o.desc {
-		dir, state, arrow = "asc", "descending", " ↓"
+		dir, state, arrow = "asc", "descending", "\u00A0↓"
 	}
 	v.Put(h(" aria-sort='"), state, h("'><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head,
 		h("<span aria-hidden='true'>"), arrow, h("</span></a></th>"))

@@ -457,9 +457,14 @@ func (v *view) limitUse(x report.Limit) {
 		return v.exact(float64(n), count(n))
 	}
 	show(x.Use)()
-	if x.Max >= 0 {
-		v.Put(" of ")
-		show(x.Max)()
+	if x.Max < 0 {
+		return
+	}
+	v.Put(" of ")
+	show(x.Max)()
+	if meaning := nearLimit(float64(x.Use) / float64(max(x.Max, 1))); meaning != "" {
+		v.Put(" ")
+		v.word(meaning, "limit near")
 	}
 }
 

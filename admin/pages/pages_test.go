@@ -326,7 +326,7 @@ func TestTagRules(t *testing.T) {
 		c.Sources.Sinks = func() []flush.SinkStatus { return []flush.SinkStatus{{Name: "two"}, {Name: "one"}} }
 	})
 	body := string(request(srv, "stat?name=x.site.plain", "plain").Body)
-	for _, want := range []string{"<dt>Tag site</dt><dd class='num'><code class='wrap'>plain</code> <span class='quiet'>given</span></dd>", "<dt>Sinks</dt><dd class='num'>one, two</dd>", "<dt>Limit plain</dt><dd class='num'><span data-value='80'>80</span> of <span data-value='100'>100</span></dd>"} {
+	for _, want := range []string{"<dt>Tag site</dt><dd class='num'><code class='wrap'>plain</code> <span class='quiet'>given</span></dd>", "<dt>Sinks</dt><dd class='num'>one, two</dd>", "<dt>Limit plain</dt><dd class='num'><span data-value='80'>80</span> of <span data-value='100'>100</span> <span class='word warn'>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)
 		}

@@ -15,7 +15,7 @@ import (
 // tablet and on a laptop, and the home page to be short on a phone.
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
-	d := start(t)
+	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(usual, "type: STATIC\n", "type: STATIC\n    health_checks: [{timeout: 1s, interval: 1s, no_traffic_interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]\n", 1)})
 	send(t, d, func(lines *strings.Builder) {
 		for i := range 40 {
 			fmt.Fprintf(lines, "shop.checkout.latency:%d|ms\nshop.page.view:1000|c|#site:de\nshop.checkout.queue_depth:%d|g\nbroken line\n", 10+i*i, i)
@@ -25,6 +25,7 @@ func TestTablesFit(t *testing.T) {
 	d.Wait("the lines", func(s daemon.Stats) bool { return s["shop.last"] == "1" })
 	d.Post("/logging?main=debug")
 	p := open(t)
+	d.Until("the failed health check", func() bool { return strings.Contains(d.Get("/clusters"), "/failed_active_hc") })
 	for _, path := range append(slices.Clone(livePages), "/ui/stats?filter=shop", "/ui/clusters?cluster=backend", "/ui/histograms?name=shop.checkout.latency", "/ui/explorer?prefix=shop.") {
 		p.ready(base(d) + path)
 		for _, width := range []int64{1280, 768} {

@@ -110,3 +110,20 @@ func TestKeyboardTasks(t *testing.T) {
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)
 }
+
+// TestRowsWithoutLinks walks over rows that no link names: the first control of each gets
+// the focus.
+func TestRowsWithoutLinks(t *testing.T) {
+	t.Parallel()
+	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(fmt.Sprintf(settable, ""), `{"disk.key": "10"}`, `{"disk.key": "10", "disk.last": "11"}`, 1)})
+	p := open(t)
+	p.ready(base(d) + "/ui/runtime")
+	const row = "document.activeElement.closest('#values tbody tr')?.rowIndex"
+	for keys, want := range map[string]string{"j": "1", "jj": "2", "jk": "1"} {
+		p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"))
+		p.key(keys)
+		p.until(row + " === " + want)
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}

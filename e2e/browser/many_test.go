@@ -259,7 +259,7 @@ func TestCircuitTiles(t *testing.T) {
 	const tile = `[...document.querySelectorAll('.tile')].find((e) => e.dataset.cluster === 'c199')`
 	text199 := func() string { return eval[string](p, tile+".innerText.replace(/\\s+/g, ' ')") }
 	p.until(tile + ".innerText.includes('1,199')")
-	if got := text199(); !strings.Contains(got, "99 %") || !strings.Contains(got, "p99 12 ms") || !strings.Contains(got, "Successes 77") || !strings.Contains(got, "Rejected 8") || !strings.Contains(got, "Active 0") {
+	if got := text199(); !strings.Contains(got, "99 %") || !strings.Contains(got, "p99 12 ms") || !strings.Contains(got, "Successes 77") || !strings.Contains(got, "Rejected 8") || strings.Contains(got, "no requests") || !strings.Contains(got, " errors ") || !strings.Contains(got, "Active 0") {
 		t.Errorf("the tile shows %q", got)
 	}
 	if got := eval[float64](p, "document.querySelectorAll('ul#tiles > li.tile > h2').length"); got != 200 {

@@ -214,10 +214,8 @@ func (p *tab) press(selector string) {
 	p.do(chromedp.Click(selector))
 }
 
-// start starts a daemon with a cluster and stats of all kinds.
-func start(t *testing.T) *daemon.Daemon {
-	t.Helper()
-	return daemon.Start(t, daemon.Config{YAML: `
+// usual is a configuration with a cluster and StatsD listeners.
+const usual = `
 node: {id: node-17, cluster: edge}
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}, profile_path: $DIR/profile}
 stats_flush_interval: 0.2s
@@ -234,7 +232,12 @@ statsd:
   listeners:
   - {name: udp, address: "udp://127.0.0.1:0"}
   - {name: tcp, address: "tcp://127.0.0.1:0"}
-`})
+`
+
+// start starts a daemon with a cluster and stats of all kinds.
+func start(t *testing.T) *daemon.Daemon {
+	t.Helper()
+	return daemon.Start(t, daemon.Config{YAML: usual})
 }
 
 // number returns a stat of a daemon.

@@ -495,7 +495,10 @@ function help() {
 }
 document.getElementById('help-button')?.addEventListener('click', help);
 
-const links = () => all('main tbody tr :is(th, td):first-child a:not(.pin), .list a, .pick li a');
+const links = () => {
+  const named = all('main tbody tr :is(th, td):first-child a:not(.pin), .list a, .pick li a');
+  return named.length > 0 ? named : all('main tbody tr').map((row) => row.querySelector('a, button')).filter(Boolean);
+};
 let going = false;
 const actions = {
   '/': () => document.querySelector('main input[type="search"]')?.focus(),

@@ -1,6 +1,7 @@
 // Fills the tiles from the event stream, with a line of the requests of the last two
 // minutes.
 
+const words = { none: 'no requests', low: 'errors low', errors: 'errors' };
 const tiles = document.getElementById('tiles');
 const points = 120;
 const byName = new Map([...(tiles?.querySelectorAll('.tile') ?? [])].map((tile) => [tile.dataset.cluster, { tile, past: [] }]));
@@ -10,6 +11,17 @@ function draw(line, past) {
   const high = Math.max(...past, 1);
   const at = (v, i) => `${(96 - (past.length - 1 - i) * (96 / (points - 1))).toFixed(1)},${(18.5 - (v / high) * 17).toFixed(1)}`;
   line.setAttribute('points', past.map(at).join(' '));
+}
+
+// verdict is the meaning of an event, as the server shows it, in a word.
+function verdict(data) {
+  if (!data.requestCount) {
+    return ['quiet', words.none];
+  }
+  if (data.errorPercentage < 1 && !data.rollingCountSemaphoreRejected) {
+    return ['ok', words.low];
+  }
+  return [data.errorPercentage < 5 ? 'warn' : 'bad', words.errors];
 }
 
 function show(data) {
@@ -25,6 +37,11 @@ function show(data) {
       e.textContent = Number(value).toLocaleString('en') + unit;
     }
   }
+  const [meaning, word] = verdict(data);
+  const e = entry.tile.querySelector('.word');
+  e.className = `word ${meaning}`;
+  e.querySelector('use').setAttribute('href', `#i-${meaning}`);
+  e.lastChild.data = word;
   const now = Math.floor(Date.now() / 1000);
   if (now !== entry.second) { // one point a second
     entry.second = now;
