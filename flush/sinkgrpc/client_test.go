@@ -159,7 +159,7 @@ func TestExportLeavesNothing(t *testing.T) {
 // TestAnswers checks what each status means for a request.
 func TestAnswers(t *testing.T) {
 	info := func(c codes.Code, after time.Duration) error {
-		st, err := status.New(c, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+		st, err := status.New(c, "busy").WithDetails(&errdetails.DebugInfo{Detail: "busy"}, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
 		if err != nil {
 			t.Fatal(err)
 		}

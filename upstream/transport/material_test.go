@@ -218,6 +218,17 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
+// TestRevocationBelowATrustedIntermediate: there need be no list of the issuer of a
+// trusted certificate that is no root.
+func TestRevocationBelowATrustedIntermediate(t *testing.T) {
+	between := authorityFor(t, "between", 3, authorityFor(t, "root", 1, nil))
+	s := serve(t, &tls.Config{Certificates: []tls.Certificate{between.issue(t, 11, nil).tls(between)}})
+	d := dialer(t, cluster(trust(between, func(c *config.TLS) { c.Validation.CRL = inline(between.crl(t, start().Add(time.Hour))) })))
+	if _, err := d.say(t, hostAt(s.address, nil), transport.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // rotating returns a cluster whose trusted authority is in a file.
 func rotating(t *testing.T, dir string, watched string) *config.Cluster {
 	t.Helper()

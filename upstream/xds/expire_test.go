@@ -90,7 +90,7 @@ func TestExpiredAssignmentsAreNotHandedOn(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		equal(t, "hosts", r.hosts("a"), ":1")
-		equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.config_reload"), "update_empty=1 config_reload=1")
+		equal(t, "stats", r.counts("cluster.a.update_empty", "cluster.a.config_reload", "xds.resources"), "update_empty=1 config_reload=1 resources=1")
 		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{edsCluster("a", timeout(2*time.Second))}})
 		equal(t, "stats", r.counts("cluster.a.assignment_use_cached", "cluster_manager.warming_clusters"), "assignment_use_cached=0 warming_clusters=1")
 	})

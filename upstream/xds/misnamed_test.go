@@ -12,6 +12,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
+// TestLayersWithoutAProgram: a program that takes no layers refuses them.
+func TestLayersWithoutAProgram(t *testing.T) {
+	l := &layer{c: &Client{log: slog.New(slog.DiscardHandler)}, name: "flags"}
+	if err := l.put(nil); err == nil || err.Error() != "xds: runtime layers are not supported by this program" {
+		t.Error(err)
+	}
+}
+
 // TestMisnamedRuntimeLayer sends a runtime layer whose resource and message do not
 // both have the name that was asked for. The error states both names.
 func TestMisnamedRuntimeLayer(t *testing.T) {

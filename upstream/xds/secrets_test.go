@@ -620,6 +620,30 @@ func overCluster(name string) *corev3.ConfigSource {
 	}}}
 }
 
+// TestSecretsOfAllSockets: the secrets with a source of each socket are found, behind
+// sockets without TLS and static secrets.
+func TestSecretsOfAllSockets(t *testing.T) {
+	source := &config.ConfigSource{Kind: config.SourceADS}
+	by := func(name string) config.SecretSource { return config.SecretSource{Name: name, Source: source} }
+	v := by("v")
+	cl := &config.Cluster{Sockets: config.Sockets{Matches: []config.SocketMatch{
+		{}, {Socket: config.Socket{TLS: &config.TLS{TLSCommon: config.TLSCommon{CertificateSecrets: []config.SecretSource{{Name: "static"}, by("a"), by("b")}}}}},
+		{Socket: config.Socket{TLS: &config.TLS{TLSCommon: config.TLSCommon{ValidationSecret: &v}}}},
+		{Socket: config.Socket{TLS: &config.TLS{TLSCommon: config.TLSCommon{ValidationSecret: &config.SecretSource{Name: "static"}}}}},
+	}}}
+	for most := range 4 {
+		var got []string
+		for s := range remoteSecrets(cl) {
+			if got = append(got, s.Name); len(got) > most {
+				break
+			}
+		}
+		if want := []string{"a", "b", "v"}[:min(3, most+1)]; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
 func TestScopeNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"plain": "plain", "spiffe://a.example/x": "spiffe_a.example/x", "file:/a": "file_a", "a:b": "a_b", ".a.": "a",
