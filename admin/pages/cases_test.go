@@ -373,3 +373,14 @@ func TestMergedHistograms(t *testing.T) {
 	}
 	checkPage(t, srv, []byte(body))
 }
+
+// TestNoSuchStat expects links to what begins alike: the stats of the nearest scope, or
+// prefixes that exist.
+func TestNoSuchStat(t *testing.T) {
+	srv := full(t, nil)
+	for name, want := range map[string]string{"web.nothing": " under web</a>", "wes": "Names begin with <a href='stats?filter=%5Eweb%5C.'>web.</a>"} {
+		if r := request(srv, "stat?name="+name, ""); r.Status != 404 || !strings.Contains(string(r.Body), want) {
+			t.Errorf("%s: %d lacks %s: %s", name, r.Status, want, pageText(r.Body))
+		}
+	}
+}

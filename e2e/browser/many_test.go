@@ -182,6 +182,9 @@ func TestSavedDumps(t *testing.T) {
 	if got := eval[string](p, "document.querySelector('#saved-out').innerText"); !strings.Contains(got, "connect_timeout") || !strings.Contains(got, "1s\t<img src=x onerror=canary()>") || !strings.Contains(got, "[backend]") {
 		t.Errorf("the difference is %s", got)
 	}
+	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
+	p.press("#saved-out button")
+	p.until(`/^Path\tSaved\tOther\n(.*\n)*.*connect_timeout\t1s\t<img src=x onerror=canary\(\)>\n/.test(window.copied)`)
 	p.mu.Lock()
 	for _, r := range p.requests[before:] {
 		if !strings.HasSuffix(r, "/server_info") && !strings.HasSuffix(r, ".svg") {

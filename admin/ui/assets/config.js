@@ -16,6 +16,7 @@ const words = {
   path: 'Path',
   copy: 'Copy path',
   copied: 'Copied',
+  tsv: 'TSV',
 };
 const most = 1000;
 const name = /^[A-Za-z_][A-Za-z_0-9]*$/;
@@ -86,7 +87,13 @@ function compare(a, b, id = 'differences', sides = [words.old, words.other]) {
   const region = make('div', { className: 'scroll', tabIndex: 0 }, make('table', { id }, make('caption', { className: 'vh', textContent: words.differ(paths.length) }), make('thead', {}, head), make('tbody', {}, ...rows)));
   region.setAttribute('role', 'region');
   region.setAttribute('aria-label', words.differ(paths.length));
-  return [make('p', { className: 'pad', textContent: words.differ(paths.length) }), region, ...(paths.length > most ? [make('p', { className: 'empty', textContent: words.more(paths.length - most) })] : [])];
+  const tsv = make('button', { type: 'button', textContent: words.tsv, hidden: !navigator.clipboard });
+  tsv.addEventListener('click', async () => {
+    const list = [[words.path, ...sides], ...paths.map((path) => [path, from.get(path) ?? '', to.get(path) ?? ''])];
+    await navigator.clipboard.writeText(list.map((row) => `${row.map((x) => x.replace(/[\t\r\n]/g, ' ')).join('\t')}\n`).join(''));
+    tsv.textContent = words.copied;
+  });
+  return [make('p', { className: 'pad row' }, words.differ(paths.length), tsv), region, ...(paths.length > most ? [make('p', { className: 'empty', textContent: words.more(paths.length - most) })] : [])];
 }
 
 // opened returns the contents of the chosen files, or null after an error.
