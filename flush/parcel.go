@@ -8,8 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Parcel is something that a sink has not delivered, for the sink of the same name in
-// the process that follows this one.
+// Parcel is a packet, or increments, that a sink has not delivered, for the
+// sink of the same name in the successor process.
 type Parcel struct {
 	// Sink is the name of the sink, and Form identifies the encoding of Data.
 	Sink, Form string
@@ -19,8 +19,8 @@ type Parcel struct {
 	Queued time.Time
 	// Metrics is the number of metrics in the packet.
 	Metrics int
-	// Increments wait for a packet; Data is the key of their series. 0 means that Data
-	// is a packet.
+	// Increments are counter increments that wait for a packet; Data is then
+	// the key of their series. If it is 0, Data is a packet.
 	Increments uint64
 	Data       []byte
 }
@@ -28,9 +28,9 @@ type Parcel struct {
 // Movable is a [Runner] whose undelivered packets can move to another process.
 type Movable interface {
 	Runner
-	// Hold stops sending, waits for attempts that are under way, at most until ctx
-	// ends, and removes everything that is not delivered. Attempts that go on after
-	// ctx keep their packets.
+	// Hold stops sending, waits for attempts in progress, at most until ctx
+	// ends, and removes and returns everything that is not delivered. Attempts
+	// that continue after ctx ends keep their packets.
 	Hold(ctx context.Context) []Parcel
 	// Release ends Hold. If moved is false, the sink gets everything back.
 	Release(moved bool)
@@ -39,9 +39,10 @@ type Movable interface {
 	Inherit(Parcel) bool
 }
 
-// Hold reports the histograms that are not handed over, waits until the sinks have
-// encoded all snapshots, at most until ctx ends, and removes what the sinks have not
-// delivered. [Scheduler.Release] must follow. Flushes must be suspended.
+// Hold flushes the histograms, which are not handed over, waits until the sinks
+// have encoded all snapshots, at most until ctx ends, and removes and returns
+// everything that the sinks have not delivered. Flushes must be suspended, and
+// [Scheduler.Release] must follow.
 func (s *Scheduler) Hold(ctx context.Context) (all []Parcel) {
 	s.flushing.Lock()
 	s.report(store.FlushOptions{HistogramsOnly: true, Totals: s.totals})

@@ -1,10 +1,11 @@
-// Package flush ends the intervals of a store: it takes one snapshot each
-// stats_flush_interval, or whenever the admin page is asked for stats, and
-// hands it to the sinks.
+// Package flush ends the intervals of a store: it takes a snapshot every
+// stats_flush_interval, or whenever the admin interface serves stats, and
+// passes it to the sinks.
 //
-// Flushes start at a fixed rate. Starts that a long flush misses are skipped and
-// counted in server.dropped_stat_flushes. Every sink has its own goroutine and a
-// bounded queue, so none of them can delay the next flush.
+// Flushes start at a fixed rate. If a flush takes too long, the starts that it
+// misses are skipped and counted in server.dropped_stat_flushes. Every sink has
+// its own goroutine and a bounded queue, so none of them can delay the next
+// flush.
 package flush
 
 import (
@@ -47,7 +48,8 @@ type Config struct {
 	EvictionInterval time.Duration
 	// Sinks get the snapshots.
 	Sinks []Sink
-	// Queue limits the snapshots that wait for a slow sink. 0 means 16.
+	// Queue limits the number of snapshots that wait for a slow sink. 0 means
+	// 16.
 	Queue int
 	// Linger is how long [Scheduler.Run] waits for the sinks after the last
 	// flush. 0 means 5 s.
@@ -196,8 +198,8 @@ func (s *Scheduler) tick(ctx context.Context) {
 }
 
 // FlushForAdmin flushes if stats_flush_on_admin is set and does nothing
-// otherwise. When it returns, the snapshot is visible. While another flush runs
-// it only counts a dropped one.
+// otherwise. When it returns, readers see the new state. If another flush is
+// running, it only counts a dropped flush.
 func (s *Scheduler) FlushForAdmin() {
 	if s.cfg.OnAdmin {
 		s.flush(false)
@@ -207,10 +209,9 @@ func (s *Scheduler) FlushForAdmin() {
 // FlushNow flushes outside the schedule, after any flush in progress.
 func (s *Scheduler) FlushNow() { s.flush(true) }
 
-// Suspend flushes a last time and leaves all stats but histograms to a successor
-// until [Scheduler.Resume]: flushes report only histograms, which are not handed
-// over, also at the end of Run. If flushes are suspended already it does
-// nothing.
+// Suspend flushes a last time and leaves all stats but histograms to a
+// successor: until [Scheduler.Resume], flushes report only histograms, even the
+// last flush of Run. If flushes are already suspended, it does nothing.
 func (s *Scheduler) Suspend() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()

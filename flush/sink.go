@@ -16,8 +16,8 @@ import (
 //
 // Flush is called with the snapshots in order, always from the same goroutine,
 // which belongs to this sink: a slow call delays neither the next flush nor
-// other sinks. It must not keep the snapshot or its cursors. An error is counted
-// and logged, and does not keep the next snapshot from the sink.
+// other sinks. It must not keep the snapshot or its cursors. Errors are counted
+// and logged; the sink still gets the next snapshot.
 type Sink interface {
 	Name() string
 	Flush(*store.Snapshot) error
@@ -30,15 +30,15 @@ type TotalsSink interface {
 	NeedsTotals() bool
 }
 
-// IntervalSink is a [Sink] that is to be called once per Interval, a multiple of the
+// IntervalSink is a [Sink] that is called once per Interval, a multiple of the
 // scheduler's, with the changes of that time as one snapshot. The last snapshot
-// before the end can cover less. 0 means every flush.
+// can cover less. 0 means every flush.
 type IntervalSink interface {
 	Sink
 	Interval() time.Duration
 }
 
-// EndedSink is a [Sink] that needs snapshots which list ended stats; see
+// EndedSink is a [Sink] that needs snapshots with the list of ended stats; see
 // [store.Snapshot.Ended].
 type EndedSink interface {
 	Sink

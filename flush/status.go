@@ -7,11 +7,11 @@ type SinkStatus struct {
 	Name     string
 	Interval time.Duration // between two reports of the sink; 0 if admin requests flush
 
-	Snapshots int           // that wait for the sink
+	Snapshots int           // waiting for the sink
 	Flushes   uint64        // snapshots that the sink got
 	Errors    uint64        // snapshots for which it returned an error
 	Skipped   uint64        // snapshots that it never got because it was slow
-	Delivery  *SinkDelivery // nil for a sink that is no [Reporter]
+	Delivery  *SinkDelivery // nil for a sink that is not a [Reporter]
 }
 
 // SinkDelivery describes the packets of a sink that sends over a network or to a

@@ -6,7 +6,7 @@
 // Output is streamed: a renderer walks the ordered names, appends to one buffer
 // of bounded size and hands that to the writer when it is full. Memory does not
 // grow with the number of stats, and no lock is held during a write, so a slow
-// reader blocks nothing. Values are read when their line is written.
+// reader blocks nothing. Each value is read when its line is written.
 //
 // The renderers are independent of HTTP and safe for concurrent use. A call
 // writes on the goroutine of its caller.

@@ -6,8 +6,8 @@ import (
 )
 
 // Escaping is the treatment of characters other than letters, digits and
-// underscores, which the text formats did not allow before they allowed UTF-8.
-// Only received names contain such characters.
+// underscores in names. The text formats before those with UTF-8 do not allow
+// them. Only received names contain such characters.
 type Escaping uint8
 
 // The escapings. Names that differ under EscapeUnderscores differ under all of
@@ -15,9 +15,9 @@ type Escaping uint8
 const (
 	EscapingDefault   Escaping = iota // as EscapeUnderscores, and not named in the content type
 	EscapeUnderscores                 // each byte becomes an underscore
-	AllowUTF8                         // none: names stand between quotes where they need them
+	AllowUTF8                         // none: names are quoted where necessary
 	EscapeDots                        // a dot becomes _dot_, an underscore two, each other byte two
-	EscapeValues                      // U__ in front, then numbers of characters between underscores
+	EscapeValues                      // prefix U__, and code points between underscores
 )
 
 // escapings are the values of the parameter that asks for an Escaping.
@@ -27,7 +27,8 @@ var escapings = [...]string{"", "underscores", "allow-utf-8", "dots", "values"}
 // "" for EscapingDefault.
 func (e Escaping) String() string { return escapings[e] }
 
-// Parameter returns what e adds to a content type.
+// Parameter returns the parameter of a content type for e, such as ";
+// escaping=dots", or "".
 func (e Escaping) Parameter() string {
 	if e == EscapingDefault {
 		return ""

@@ -19,7 +19,7 @@ import (
 var summaryQuantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}
 
 // Exposition writes the Prometheus text exposition format, version 0.0.4:
-// counters, gauges, text readouts if asked for, histograms. The stats with one
+// counters, gauges, text readouts if selected, histograms. The stats with one
 // tag-extracted name form a family under one TYPE line. Families and their
 // members are ordered token by token.
 //

@@ -7,9 +7,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// HTMLLines writes what an HTML page shows inside <pre>: the lines of [Text]
-// with names and values of text readouts escaped. An empty group of selected
-// stats is noted in italics. The caller writes the page around the lines.
+// HTMLLines writes the contents of a <pre> element: the lines of [Text] with
+// names and values of text readouts escaped. An empty group of selected stats
+// is noted in italics. The caller writes the page around the lines.
 func HTMLLines(w io.Writer, st *store.Store, o Options) error {
 	v := st.View()
 	defer v.Close()

@@ -14,7 +14,7 @@ var jsonQuantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
 
 const jsonQuantileList = "[0,25,50,75,90,95,99,99.9,100]"
 
-// JSON writes one object with all that is selected, in the order of [Text].
+// JSON writes one object with all selected stats, in the order of [Text].
 func JSON(w io.Writer, st *store.Store, o Options) error {
 	v := st.View()
 	defer v.Close()
@@ -251,10 +251,10 @@ func appendJSONBins(dst []byte, s *histogram.Stats) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendJSONText appends s as the inside of a JSON string. Besides what JSON
-// demands it escapes '<' and '>', so that no HTML parser finds a tag in it,
-// and the two line separators that JavaScript does not allow. Invalid UTF-8
-// becomes U+FFFD.
+// AppendJSONText appends s as the contents of a JSON string. Besides the
+// escapes that JSON requires, it escapes '<' and '>', so that no HTML parser
+// finds a tag in it, and the two line separators that JavaScript does not
+// allow. Invalid UTF-8 becomes U+FFFD.
 func AppendJSONText[T string | []byte](dst []byte, s T) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]

@@ -37,10 +37,11 @@ func (f Format) ContentType() string {
 // the header names, the text format precedes OpenMetrics, whose counters need
 // names with the suffix _total; o.PreferOpenMetrics reverses the two. Protobuf
 // precedes both if o.Buckets includes native histograms, otherwise it is the
-// last resort. Version 1.0.0 of the text format is chosen if the header asks for
-// an escaping of names with it, or for no other version. A header that names
-// none of the formats gets the first that its wildcards allow, in the order
-// text, OpenMetrics, protobuf, and the text format if there is none.
+// last resort. Version 1.0.0 of the text format is chosen if the header asks
+// for an escaping of names with it, or for no other version. For a header that
+// names none of the formats, the result is the first format that its wildcards
+// allow, in the order text, OpenMetrics, protobuf, or the text format if there
+// is none.
 //
 // The escaping comes from the media range that names the format.
 func Negotiate(accept string, o *Options) (Format, Escaping) {

@@ -26,7 +26,8 @@ func appendTextFloat(dst []byte, x float64) []byte {
 	return appendFloat(dst, x)
 }
 
-// AppendJSONFloat is appendFloat for JSON, where not a number is null.
+// AppendJSONFloat appends x as a JSON number, with the digits of the text
+// formats, or null if it is not a number.
 func AppendJSONFloat(dst []byte, x float64) []byte {
 	if math.IsNaN(x) {
 		return append(dst, "null"...)

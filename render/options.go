@@ -27,7 +27,7 @@ const (
 	HiddenOnly                  // show nothing else
 )
 
-// Buckets is the form in which histograms are shown.
+// Buckets is the form of histograms in the output.
 type Buckets uint8
 
 // The forms of histograms.
@@ -73,7 +73,7 @@ type Options struct {
 	run *filterRun // of the call, made by selection
 }
 
-// Past has other values than the present ones, such as the values of an earlier moment.
+// Past supplies values of an earlier moment in place of the current values.
 type Past interface {
 	// Has reports whether the stat is shown.
 	Has(c *store.Cursor) bool

@@ -13,8 +13,8 @@ import (
 )
 
 // Protobuf writes the protobuf exposition format: io.prometheus.client's
-// MetricFamily messages, each behind its length as a varint, with the content
-// of [Exposition].
+// MetricFamily messages, each preceded by its length as a varint, with the
+// content of [Exposition].
 //
 // Histograms have their bounds as buckets and a native histogram; with
 // Options.Buckets Native only the latter, with Cumulative only the former.

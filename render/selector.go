@@ -14,13 +14,13 @@ func NewSelector(o Options) *Selector {
 	return s
 }
 
-// Begin starts a new turn: the budget of the filter counts from now on.
+// Begin starts a new walk: the time budget of the filter starts over.
 func (s *Selector) Begin() {
 	s.sel.o.run = nil
 	s.sel = s.sel.o.selection()
 }
 
-// ByName is v.ByName for stats that can be selected. The caller asks Shows about
+// ByName is v.ByName for stats that can be selected. The caller calls Shows for
 // each, and checks the cursor's Err at the end, which can be [ErrTooExpensive].
 func (s *Selector) ByName(v *store.View, set store.NameSet) store.Cursor {
 	for _, k := range []store.Kind{store.KindCounter, store.KindGauge, store.KindText, store.KindHistogram} {

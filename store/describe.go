@@ -68,11 +68,11 @@ func (s *Store) Descriptions() map[string]Description {
 	return nil
 }
 
-// DescribeNetwork registers a function that returns the description of the stats
-// from network input whose tag-extracted name is family. The description of
-// [Scope.Describe] applies if it returns the zero value. Expositions call it once for
-// each family, so it must be quick, and it must not call the store. It must be safe for
-// concurrent use. Nil unregisters.
+// DescribeNetwork registers a function that returns the description of the
+// stats from network input whose tag-extracted name is family. If it returns
+// the zero value, the description of [Scope.Describe] applies. Expositions call
+// it once for each family, so it must be quick. It must be safe for concurrent
+// use and must not call the store. Nil unregisters it.
 func (s *Store) DescribeNetwork(describe func(family string) Description) {
 	s.networkDescribed.Store(&describe)
 }

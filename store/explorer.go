@@ -81,7 +81,7 @@ type Explore struct {
 	Samples []Sampled
 }
 
-// Sampled is a name and the samples per second that it received.
+// Sampled is a name and the number of samples that it receives per second.
 type Sampled struct {
 	Name      string
 	PerSecond float64

@@ -24,8 +24,8 @@ type FlushOptions struct {
 // Flush ends an interval: it merges histograms and returns the increments of
 // counters and the values of histograms since the last flush as a snapshot. An
 // increment that races with a flush is reported in exactly one interval, this
-// one or the next. The cost grows with the number of changed stats; for the
-// others Flush reads one byte each.
+// one or the next. The cost grows with the number of changed stats; for each of
+// the others, Flush reads one byte.
 //
 // The caller must close the snapshot.
 func (s *Store) Flush(o FlushOptions) *Snapshot {
@@ -221,9 +221,10 @@ func (s *Store) ResetCounters() {
 }
 
 // Sweep ends stats whose time to live has passed and, if evict is set, stats of
-// evicting scopes that were not updated since the last such sweep. Stats with
-// unflushed changes, or looked up by name since the last sweep, stay. It returns
-// the number of ended stats from network input by kind, and of all others.
+// evicting scopes that were not updated since the last sweep with evict. Stats
+// with unflushed changes, or looked up by name since the last sweep, stay. It
+// returns the number of ended stats from network input by kind, and of all
+// others.
 func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 	s.flushMu.Lock()
 	now := uint32(s.opts.Now().Unix())

@@ -28,8 +28,8 @@ func (g *Gauge) Add(n uint64) {
 	}
 }
 
-// Sub subtracts n from g. If more is subtracted than was added, which is a bug
-// of the caller, the value is shown as a negative number.
+// Sub subtracts n from g. If more is subtracted than was added, a bug in the
+// caller, the value is shown as a negative number.
 func (g *Gauge) Sub(n uint64) { g.Add(-n) }
 
 // Inc adds one to g.
@@ -50,9 +50,9 @@ func (g *Gauge) Value() uint64 {
 	return b.gauge(i)
 }
 
-// FloatGauge is a gauge that can be negative or fractional, like StatsD gauges. It is shared by any number of goroutines; its methods take no
-// lock, look up no name and never allocate. A nil gauge takes writes, and its
-// value is 0.
+// FloatGauge is a gauge that can be negative or fractional, like StatsD gauges.
+// Any number of goroutines can share it; its methods take no lock, look up no
+// name and never allocate. A nil gauge accepts writes, and its value is 0.
 type FloatGauge struct {
 	_ noCopy
 	w word

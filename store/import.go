@@ -35,13 +35,12 @@ type ExportedStat struct {
 	Value uint64
 }
 
-// Export copies the stats of a store to a successor. It has two phases:
+// Export copies the stats of a store to a successor process. It has two phases:
 //
 //   - Until [Export.Cut] the store is flushed as usual, and counters are exported
 //     as if all of their value had been flushed. Dropping the export has no
 //     effect on the store.
-//   - Cut moves the duty to flush to the successor. From then on the store must
-//     not be flushed, and increments are exported as deltas. The store regards
+//   - Cut makes the successor responsible for flushes. From then on the store must not be flushed, and increments are exported as deltas. The store regards
 //     an increment as flushed only after [Export.Ack]. If the successor dies and
 //     flushes resume, the next one reports every increment that was not
 //     acknowledged.
@@ -90,9 +89,9 @@ func (e *Export) Ack() {
 	}
 }
 
-// Next calls yield for each counter and gauge that has changed since the call
-// before, the first time for each that is used, until yield returns false; an
-// export that was stopped like that is of no further use. Gauges in mode
+// Next calls yield for each counter and gauge that has changed since the
+// previous call, or at the first call for each that is used, until yield
+// returns false. After that the export must not be used. Gauges in mode
 // [NeverImport] are left out. The argument is valid during the call.
 func (e *Export) Next(yield func(*ExportedStat) bool) {
 	v := e.s.View()
@@ -275,7 +274,7 @@ func (s *Store) NewImport(find func(*ExportedStat) any) *Import {
 }
 
 // Add adds one stat. If it returns an error, the stat is refused and its values
-// are lost. It does not keep h.
+// are lost. It does not retain h.
 func (im *Import) Add(h *ExportedStat) error {
 	im.mu.Lock()
 	defer im.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 // A mark is a number that the network input attaches to its stats, so that it
 // needs no separate table of names.
 
-// Mark attaches a mark, which is not 0, to the stat of network input called name
-// in sc. It reports whether the stat is alive; then its end is reported with the
-// mark, see [Store.OnNetworkEnd].
+// Mark attaches a nonzero mark to the stat of network input called name in sc,
+// and reports whether the stat is alive. If so, its end will be reported with
+// the mark; see [Store.OnNetworkEnd].
 func (sc *Scope) Mark(mark uint32, name string, tgs ...tags.Tag) bool {
 	s := sc.store
 	var room [256]byte
@@ -27,10 +27,11 @@ func (sc *Scope) Mark(mark uint32, name string, tgs ...tags.Tag) bool {
 	return true
 }
 
-// OnNetworkInterval registers f, which returns the count of the last interval of the
-// gauge of network input with that mark, if it shows something else, such as the
-// count of a longer time; see [Cursor.AppendInterval]. f must be safe for
-// concurrent use and must not call the store.
+// OnNetworkInterval registers f for gauges of network input that do not show
+// the last interval but, for example, the count over a longer time: f returns
+// the count of the last interval for the gauge with that mark, if there is one;
+// see [Cursor.AppendInterval]. f must be safe for concurrent use and must not
+// call the store.
 func (s *Store) OnNetworkInterval(f func(mark uint32) (count float64, ok bool)) {
 	s.intervals.Store(&f)
 }
@@ -48,10 +49,10 @@ func (c *Cursor) AppendInterval(dst []byte) []byte {
 	return c.AppendValue(dst)
 }
 
-// Marked returns the mark of the stat whose full name is that of name and tgs in
-// sc, or 0 if there is no such stat or it has no mark. same reports whether the
-// stat was created with the same name and tags: with dots inside of tags, others
-// can have the same full name.
+// Marked returns the mark of the stat whose full name is that of name and tgs
+// in sc, or 0 if there is no such stat or it has no mark. same reports whether
+// the stat was created with the same name and tags: if tags contain dots, other
+// names and tags can have the same full name.
 func (sc *Scope) Marked(name string, tgs ...tags.Tag) (mark uint32, same bool) {
 	s := sc.store
 	var room [256]byte

@@ -34,9 +34,10 @@ func (n *Name) String() string { return n.key.text }
 // Network reports whether the name is from network input.
 func (n *Name) Network() bool { return n.key.network }
 
-// Derived returns the bytes that make returned for n and a slot of package naming when it
-// was first called. Renderers keep sanitized forms of a name with it and agree
-// on the use of slots. The bytes must not be modified.
+// Derived returns a value that is cached with n: the bytes that make returned
+// at the first call for that slot of package naming. Renderers use it for
+// sanitized forms of a name, and share the slots. The bytes must not be
+// modified.
 func (n *Name) Derived(slot int, make func(*Name) []byte) []byte {
 	if b := n.derived[slot].Load(); b != nil {
 		return *b

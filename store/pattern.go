@@ -29,8 +29,8 @@ func (p *Pattern) Family() *Name { return p.family }
 // Tags returns the names of the tags in order. They must not be modified.
 func (p *Pattern) Tags() []*Name { return p.names[:p.tags] }
 
-// Slot returns a number below [PatternSlots]. A cursor uses one pattern at a time for a
-// slot.
+// Slot returns a number below [PatternSlots]. Patterns can share a slot, but a
+// cursor uses only one at a time.
 func (p *Pattern) Slot() int { return int(p.slot) }
 
 // patterns are the patterns of a cursor.

@@ -65,7 +65,7 @@ func (c *Cursor) Raw() uint64 { return c.raw }
 // SetRaw makes c show another value, such as an earlier one, until it moves.
 func (c *Cursor) SetRaw(raw uint64) { c.raw = raw }
 
-// Whole reports whether the stat is a counter or a gauge of whole numbers.
+// Whole reports whether the stat is a counter or a whole-number gauge.
 func (c *Cursor) Whole() bool { return c.b.variant == variantCounter || c.b.variant == variantGauge }
 
 // FlushedTotals sets dst to the totals as of the last flush of the counters that share

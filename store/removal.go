@@ -171,8 +171,9 @@ func (s *Store) purge() {
 	s.release(ended)
 }
 
-// KeepNames makes snapshots list the stats that have ended; see [Snapshot.Ended].
-// It is for programs that flush: without flushes ended stats pile up.
+// KeepNames makes snapshots list the stats that have ended; see
+// [Snapshot.Ended]. Use it only in a program that flushes: without flushes
+// ended stats accumulate.
 func (s *Store) KeepNames() {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
@@ -180,9 +181,9 @@ func (s *Store) KeepNames() {
 }
 
 // KeepEnded makes the store keep the increments of counters and histograms that
-// end before a flush has reported them, for the next [Store.Flush]. It is for
-// programs that flush: without flushes such stats pile up. The first call of
-// Flush implies it.
+// end before a flush has reported them, for the next [Store.Flush]. Use it only
+// in a program that flushes: without flushes such stats accumulate. The first
+// call of Flush implies it.
 func (s *Store) KeepEnded() {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()

@@ -36,9 +36,9 @@ type ScopeOptions struct {
 	Histograms *HistogramForm
 }
 
-// HistogramForm says which decimals histograms keep and how expositions show them;
-// see [histogram.Config] for the fields. Histograms of one form share a layout, so
-// callers should use one pointer for equal forms.
+// HistogramForm is the precision of histograms and their form in expositions;
+// see [histogram.Config] for the fields. Histograms of one form share a layout,
+// so callers should use one pointer for equal forms.
 type HistogramForm struct {
 	Scale         int64     // six decimals in Network scopes
 	Buckets       []float64 // nil: as in Options.Histograms
@@ -146,7 +146,7 @@ func (sc *Scope) Scope(prefix string) *Scope {
 	return sc.inside(prefix, sc.cls, ScopeOptions{ExtractTags: sc.tagged, Histograms: sc.form})
 }
 
-// ScopeWith is [Scope.Scope] with other settings than sc has.
+// ScopeWith is [Scope.Scope] with settings in place of the settings of sc.
 func (sc *Scope) ScopeWith(prefix string, o ScopeOptions) *Scope {
 	return sc.inside(prefix, nil, o)
 }

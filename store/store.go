@@ -170,8 +170,9 @@ func New(opts Options) *Store {
 // Symbols returns the symbol table of the names.
 func (s *Store) Symbols() *symtab.Table { return s.symbols }
 
-// Product returns the product name. Whatever serves or fills the store takes the name
-// from here: metric names, default tags, headers, metadata and runtime keys agree.
+// Product returns the product name. Packages that serve or fill the store take
+// the name from here, so that metric names, default tags, headers, metadata and
+// runtime keys agree.
 func (s *Store) Product() string { return s.opts.Product }
 
 // FixedTags returns the tags that all of the program's stats have.

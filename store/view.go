@@ -12,7 +12,7 @@ const (
 	nameSets = 3
 )
 
-// SetOf returns the set that a kind is in.
+// SetOf returns the set that contains a kind.
 func SetOf(k Kind) NameSet {
 	switch k {
 	case KindText:
@@ -72,8 +72,8 @@ func (v *View) Close() {
 	s.release(ended)
 }
 
-// OpenViews returns how many views, including those of snapshots, are open. One
-// that is never closed keeps the memory of stats that have ended.
+// OpenViews returns the number of open views, including the views of snapshots.
+// A view that is never closed keeps the memory of stats that have ended.
 func (s *Store) OpenViews() (n int) {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
@@ -111,8 +111,9 @@ func (v *View) cursor(chunks [][]id) Cursor {
 	return Cursor{s: v.s, blocks: v.s.blocks.All(), chunks: chunks}
 }
 
-// Find returns a cursor at the stat called name. The program's own stat takes
-// precedence over one from network input. The cursor is valid while v is open.
+// Find returns a cursor at the stat called name, or false if there is none. The
+// program's own stat takes precedence over one from network input. The cursor
+// is valid while v is open.
 func (v *View) Find(name string) (Cursor, bool) {
 	c := v.cursor(nil)
 	for _, network := range []bool{false, true} {

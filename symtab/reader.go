@@ -83,10 +83,10 @@ func (r *Reader) read(dst, p []byte) []byte {
 	return dst
 }
 
-// Prefetch hints that the next n names, at most 32, will be the results of enc. The
-// texts of their last segments are then read in parallel, which pays if they are
-// different and scattered in memory. It has no effect unless a part of the names since
-// the last call was so.
+// Prefetch hints that the next n names, at most 32, will be the results of enc.
+// The texts of their last segments are then read in parallel, which pays off if
+// they are different and scattered in memory. It has no effect unless this was
+// true of a part of the names since the last call.
 func (r *Reader) Prefetch(n int, enc func(int) []byte) {
 	missed := r.missed
 	r.missed, n = 0, min(n, readAhead)

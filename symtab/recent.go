@@ -54,10 +54,10 @@ func (r *recent) init(fake bool) {
 	}
 }
 
-// CountLookup notes that name was looked up: it adds one to the total and,
-// while tracking is on, enters the name in the list. Trailing dots do not
-// count as part of the name, and the empty name is not counted. While tracking
-// is off it costs one addition to memory of the current scheduler slot.
+// CountLookup records a lookup of name: it adds one to the total and, while
+// tracking is on, enters the name in the list. Trailing dots do not count as
+// part of the name, and the empty name is not counted. While tracking is off it
+// costs one addition to memory of the current scheduler slot.
 func (t *Table) CountLookup(name string) {
 	if name == "" || name[len(name)-1] == '.' {
 		if name = TrimName(name); name == "" {

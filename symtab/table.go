@@ -26,8 +26,9 @@
 //
 // Tokens live in large blocks of bytes, their numbers in pages of plain words,
 // and the index in flat arrays, so the garbage collector sees only a few
-// objects. Memory of released tokens is reclaimed: a mostly dead block is moved
-// into the current one, unused pages are dropped, index arrays shrink.
+// objects. Memory of released tokens is reclaimed: live tokens of a mostly dead
+// block move into the current block, unused pages are dropped, and index arrays
+// shrink.
 package symtab
 
 import (
@@ -79,12 +80,12 @@ func TrimName(name string) string {
 	return name
 }
 
-// Hash returns the table's keyed hash of the bytes of s, for indexes over
-// whole names. It is as hard to flood as the table itself. The value differs
-// between tables with different seeds and must not leave the process.
+// Hash returns the table's keyed hash of the bytes of s, for indexes over whole
+// names. It resists collision attacks as the table itself does. The value
+// differs between tables with different seeds and must not leave the process.
 func (t *Table) Hash(s string) uint64 { return t.hash.sum(s) }
 
-// NumSymbols returns how many distinct tokens are held.
+// NumSymbols returns the number of distinct tokens in the table.
 func (t *Table) NumSymbols() int { return int(t.tokens.live.Load()) }
 
 // AppendEncode appends the encoding of name to dst and takes one reference per

@@ -49,9 +49,10 @@ func (t *Table) EqualText(enc []byte, text string) bool {
 	return text == ""
 }
 
-// Compare orders two encoded names token by token: negative if a comes before
-// b, positive if after, 0 if they read the same. A name comes before its own
-// continuations. A literal segment counts as the tokens between its dots.
+// Compare orders two encoded names token by token: it returns a negative number
+// if a comes before b, a positive one if it comes after, and 0 if their texts
+// are equal. A name comes before its own continuations. A literal segment
+// counts as the tokens between its dots.
 func (t *Table) Compare(a, b []byte) int {
 	ta, tb := tokenCursor{rest: payload(a)}, tokenCursor{rest: payload(b)}
 	for {

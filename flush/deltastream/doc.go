@@ -7,11 +7,11 @@
 //	defer client.Close()
 //	err = client.Serve(w, closing) // until closing is closed or w fails
 //
-// All clients share one watch of the store and one ring of recent changes, in a
-// budget of bytes; a client is a position in the ring. A slow client gets several
-// changes merged into one event, and a client behind the ring gets an event "reset"
-// and starts again, so it delays and costs others nothing. Without clients
-// nothing runs.
+// All clients share one watch of the store and one ring of recent changes,
+// within a budget of bytes; a client is a position in the ring. A slow client
+// gets several changes merged into one event. A client that falls behind the
+// ring gets an event "reset" and starts over. Neither delays other clients.
+// Without clients nothing runs.
 //
 // docs/live.md has the format of the events.
 package deltastream

@@ -31,14 +31,14 @@ const (
 type Config struct {
 	// Store is the store to follow. Required.
 	Store *store.Store
-	// Interval is the time between two looks at the store. Default 1 s.
+	// Interval is the time between two polls of the store. Default 1 s.
 	Interval time.Duration
 	// Clients limits the number of clients. Default 64; negative means no limit.
 	Clients int
 	// RingBytes limits the memory for recent changes. Default 8 MiB.
 	RingBytes int
-	// ClientBytes limits the memory of a client: a few bits for each stat, and a
-	// buffer. A client that reaches it gets names again. Default 4 MiB.
+	// ClientBytes limits the memory of a client: a few bits for each stat, and
+	// a buffer. A client that reaches it is sent names again. Default 4 MiB.
 	ClientBytes int
 	// Heartbeat is the time without an event after which a client gets a comment.
 	// Default 10 s.
@@ -101,7 +101,7 @@ func New(cfg Config) *Stream {
 	return &Stream{cfg: cfg, closed: make(chan struct{}), wake: make(chan struct{}, 1), ticked: make(chan struct{})}
 }
 
-// Interval returns the time between two looks at the store.
+// Interval returns the time between two polls of the store.
 func (s *Stream) Interval() time.Duration { return s.cfg.Interval }
 
 // Clients returns how many clients there are.
@@ -139,8 +139,8 @@ func (s *Stream) tickUntilIdle(ctx context.Context) error {
 	}
 }
 
-// Tick looks at the store once and wakes the clients. It reports false if there
-// are none, and have been none for the time of Config.Linger.
+// Tick polls the store once and wakes the clients. It returns false if there
+// have been none for Config.Linger.
 func (s *Stream) Tick() (more bool) {
 	s.polling.Lock()
 	defer s.polling.Unlock()
@@ -191,12 +191,12 @@ type Request struct {
 	Options render.Options
 	// Refs, unless nil, selects only stats with these references.
 	Refs []uint64
-	// Interval is the least time between two events. 0 means that of the stream,
-	// which is also the least; at most 30 s.
+	// Interval is the minimum time between two events, at most 30 s. 0 and
+	// anything below the interval of the stream mean that interval.
 	Interval time.Duration
-	// ChangesOnly leaves out the values at the beginning.
+	// ChangesOnly omits the initial values.
 	ChangesOnly bool
-	// Began, if set, is called when the values at the beginning have been sent.
+	// Began, if set, is called when the initial values have been sent.
 	Began func()
 	// LastEventID is the id of the last event that the client has, or "".
 	LastEventID string

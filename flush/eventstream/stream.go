@@ -32,10 +32,10 @@ type Config struct {
 	// its queue is not empty and would exceed the limit. Default 256 KiB.
 	QueueBytes int
 	// Heartbeat is the time without an event after which a client gets a
-	// comment. Default 5 s. It is raised to a quarter above Interval if it is
-	// not shorter.
+	// comment. Default 5 s. If it is not above Interval, it is raised to 1.25 ×
+	// Interval.
 	Heartbeat time.Duration
-	// MaxPending returns the limit of pending requests to a cluster at the
+	// MaxPending returns the limit on pending requests to a cluster at the
 	// default priority. Default: 1024 for all clusters.
 	MaxPending func(cluster string) uint64
 	// Now returns the time that events show. Default time.Now.
@@ -105,7 +105,7 @@ func (s *Stream) Close() {
 	}
 }
 
-// FullError is the error of [Stream.Subscribe] when the limit of clients is
+// FullError is the error of [Stream.Subscribe] when the limit on clients is
 // reached.
 type FullError struct{ Clients int }
 
@@ -137,7 +137,7 @@ func (s *Stream) listeners() ([]*Client, uint64) {
 }
 
 // Flush sends every client the events of a flush. Counters and gauges have
-// their present values, histograms their state of the last flush.
+// their current values, histograms their state as of the flush.
 func (s *Stream) Flush(snap *store.Snapshot) error {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()

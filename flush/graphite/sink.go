@@ -21,7 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Layout is where stats are in the tree of paths.
+// Layout is the position of stats in the tree of paths.
 type Layout string
 
 // The layouts. Fields of histograms follow the name in all of them.
@@ -45,10 +45,10 @@ type Config struct {
 	// Options are the settings that all sinks share. The default name is
 	// "graphite". Tags need Tagged.
 	sinkqueue.Options
-	// Address is host:port of the receiver of lines, usually of port 2003.
+	// Address is the host:port of the receiver, usually with port 2003.
 	// Required.
 	Address string
-	// Layout is where stats are in the tree. Default Plain.
+	// Layout is the position of stats in the tree. Default Plain.
 	Layout Layout
 	// Tagged sends tags after the path, as ;name=value. Default: names contain
 	// them.

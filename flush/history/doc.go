@@ -5,10 +5,11 @@
 //	scheduler, err := flush.New(flush.Config{Store: st, After: []func(*store.Snapshot){h.Add}})
 //	moment, err := h.At(time.Now().Add(-30 * time.Second))
 //
-// It keeps changes, not values: a flush costs memory and time for the stats that
-// changed in it alone, two to three bytes for a counter. Values of earlier moments
-// are the values of the last flush less the changes since. Writers are not slowed down.
+// It keeps changes, not values: a flush costs memory and time for the stats
+// that changed in it alone, two to three bytes for a counter. An earlier value
+// is the value of the last flush minus the changes since. Writers are not
+// slowed down.
 //
-// When the budget is short, the oldest part of the coarsest steps goes first.
-// Answers say since when they are complete.
+// When the budget is exhausted, the oldest of the coarsest steps are dropped
+// first. Results include the time since which they are complete.
 package history

@@ -22,8 +22,9 @@ type Config struct {
 	Bytes int
 }
 
-// Flushes is how many flushes are kept. Coarser steps follow: an hour of a minute
-// each, and a day of ten minutes.
+// Flushes is the number of flushes that are kept. Older changes are kept in
+// coarser steps: an hour in steps of a minute, and a day in steps of ten
+// minutes.
 const Flushes = 60
 
 // steps are the coarser steps.
@@ -300,8 +301,8 @@ func (h *History) forget() {
 	}
 }
 
-// ErrTooOld is wrapped by the error of [History.At] for a moment before all that is
-// kept.
+// ErrTooOld is wrapped by the error of [History.At] for a time before the
+// history begins.
 var ErrTooOld = errors.New("history: the history does not reach back that far")
 
 // timeline returns frames without gaps, oldest first: the finest there are for each

@@ -15,7 +15,8 @@ type Point struct {
 	// Raw is the value at the end of a counter or gauge, in the form of
 	// [store.Cursor.SetRaw], and Delta its growth modulo 2^64.
 	Raw, Delta uint64
-	// Stats are the values recorded to a histogram, nil if there are none.
+	// Stats summarizes the values recorded to a histogram, or is nil if there
+	// are none.
 	Stats *histogram.Stats
 }
 
@@ -38,9 +39,10 @@ func (p *Point) PerSecond(c *store.Cursor) float64 {
 	}
 }
 
-// Series returns the steps of the stat at c that end after since, oldest first, and
-// the time from which on they are complete. Steps are flushes at the end, and
-// minutes and ten minutes before. A step in which nothing changed has no delta.
+// Series returns the steps of the stat at c that end after since, oldest first,
+// and the time from which on they are complete. The latest steps are flushes;
+// earlier ones are of a minute, and before that of ten minutes. A step in which
+// nothing changed has no delta.
 func (h *History) Series(c *store.Cursor, since time.Time) (points []Point, complete time.Time) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -110,8 +112,8 @@ type Latest struct {
 }
 
 // Latest returns the last step, which is empty before the first flush. Unlike
-// [History.Series] it is made for the stats of a whole store: the cost is that of what
-// changed.
+// [History.Series], it is meant for the stats of a whole store: the cost
+// depends on how many changed.
 func (h *History) Latest() *Latest {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -178,7 +180,7 @@ type Changes struct {
 }
 
 // Changes returns the steps that end after since, at most 255 of them. Like
-// [History.Latest] it is made for the stats of a whole store.
+// [History.Latest], it is meant for the stats of a whole store.
 func (h *History) Changes(since time.Time) *Changes {
 	h.mu.RLock()
 	list := h.timeline()

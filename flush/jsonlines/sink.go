@@ -1,5 +1,5 @@
-// Package jsonlines writes stats to a file or to standard output, as one JSON object on
-// a line each.
+// Package jsonlines writes stats to a file or to standard output, one JSON
+// object per line.
 //
 // Counters are written as increments, gauges as values, and histograms as count, sum,
 // extremes and percentiles of the interval. Text readouts are not written. Package

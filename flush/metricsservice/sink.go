@@ -1,10 +1,11 @@
 // Package metricsservice sends stats to a metrics service of Envoy's API,
 // envoy.service.metrics.v3.MetricsService, over gRPC.
 //
-// Counters are sent as totals or as increments since the last report, gauges as values,
-// histograms as summaries and histograms of the interval. Each report is a stream of its
-// own, whose end the receiver confirms, so a lost report is known. Package sinkqueue
-// describes what happens to increments while the receiver is down.
+// Counters are sent as totals or as increments since the last report, gauges as
+// values, histograms as summaries and histograms of the interval. Each report
+// is a separate stream, whose end the receiver confirms, so lost reports are
+// detected. Package sinkqueue describes what happens to increments while the
+// receiver is down.
 package metricsservice
 
 import (

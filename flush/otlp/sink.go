@@ -1,9 +1,10 @@
 // Package otlp exports stats as OpenTelemetry metrics over HTTP, or over any other
 // [Transport]; a Client of package sinkgrpc is one for gRPC.
 //
-// Counters are monotonic sums, gauges are gauges, histograms are exponential histograms
-// made of the bins, or histograms with explicit bounds. Values are cumulative, or
-// increments since the last report. Names keep their dots, and tags are attributes.
+// Counters are exported as monotonic sums, gauges as gauges, and histograms as
+// exponential histograms computed from the bins, or as histograms with explicit
+// bounds. Values are cumulative, or increments since the last report. Names
+// keep their dots, and tags are attributes.
 package otlp
 
 import (
@@ -37,7 +38,7 @@ const (
 // maxBody is the size from which a request is complete.
 const maxBody = 1 << 20
 
-// The method of a collector that takes requests over gRPC, and its usual port.
+// The gRPC method of an OpenTelemetry Collector, and its default port.
 const (
 	GRPCMethod = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 	GRPCPort   = "4317"

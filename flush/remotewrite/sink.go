@@ -1,13 +1,14 @@
-// Package remotewrite sends stats to a Prometheus, or to anything else that accepts
+// Package remotewrite sends stats to Prometheus, or to any other receiver of
 // its remote write protocol.
 //
-// Version 2.0 of the protocol is tried first: it has native histograms, start times
-// and metadata. A receiver that does not know it gets version 1.0, with histograms as
-// series of cumulative buckets, and a 0 at its start in front of a new counter.
+// Version 2.0 of the protocol is tried first: it has native histograms, start
+// times and metadata. A receiver that does not support it gets version 1.0,
+// with histograms as series of cumulative buckets, and new counters preceded by
+// a 0 at their start time.
 //
 // Names and labels are as in the exposition formats. Values are totals, so a
-// request that is repeated or lost falsifies nothing. A series that ends, and all
-// series at the end of the program, get a stale marker.
+// repeated or lost request does not distort them. A series that ends gets a
+// stale marker, as do all series when the program ends.
 package remotewrite
 
 import (
@@ -34,7 +35,7 @@ type Version uint8
 
 // The versions.
 const (
-	Newest   Version = 0 // 2.0 until the receiver turns out not to know it
+	Newest   Version = 0 // 2.0 unless the receiver does not support it
 	Version1 Version = 1
 	Version2 Version = 2
 )
@@ -73,8 +74,8 @@ type Config struct {
 	Version Version
 	// Histograms is the form of histograms. Default ByVersion.
 	Histograms Histograms
-	// Shards is how many requests are under way at a time, 1 to 64; a series
-	// belongs to one shard. Default 4.
+	// Shards is the number of concurrent requests, 1 to 64; a series belongs to
+	// one shard. Default 4.
 	Shards int
 	// Batch is the number of samples in a request. Default 2000.
 	Batch int

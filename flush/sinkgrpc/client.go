@@ -1,6 +1,6 @@
-// Package sinkgrpc sends the packets of sinks over gRPC and says what an error means for
-// a packet: certainly not delivered, perhaps delivered, or refused for good. Programs that
-// do not import it do not link gRPC.
+// Package sinkgrpc sends the packets of sinks over gRPC and classifies errors:
+// certainly not delivered, possibly delivered, or permanently refused. Programs
+// that do not import it do not link gRPC.
 package sinkgrpc
 
 import (
@@ -43,20 +43,21 @@ type Config struct {
 	// Config is the receiver, http://host:port or https://host:port, and how to
 	// reach it. Connections has no effect: there is one.
 	sinkhttp.Config
-	// Method takes the packets, such as "/package.Service/Method". It is unary or a
-	// stream of the client, which ends after one message. Required.
+	// Method is the method to call, such as "/package.Service/Method". It is
+	// unary, or takes a client stream, which ends after one message. Required.
 	Method string
 	// Port is the default port. If it is empty, the URL must have one.
 	Port string
 	// Gzip compresses requests.
 	Gzip bool
-	// Dial opens connections, which need no TLS here; the URL, http://name, is then
-	// only the authority of calls. Default: connections to the URL.
+	// Dial opens connections and handles TLS itself; the URL, http://name, is
+	// then only the authority of calls. Default: connect to the host of the
+	// URL.
 	Dial func(ctx context.Context) (net.Conn, error)
 }
 
-// Client sends packets over one connection, which is opened when it is needed. Create it
-// with [New]. Its methods are safe for concurrent use.
+// Client sends packets over one connection, which is opened on demand. Create
+// it with [New]. Its methods are safe for concurrent use.
 type Client struct {
 	cfg  Config
 	url  *url.URL
@@ -140,9 +141,9 @@ func (c *Client) Target() string { return c.url.Scheme + "://" + c.url.Host }
 // Close closes the connection.
 func (c *Client) Close() { _ = c.conn.Close() }
 
-// Export sends an encoded message and returns the encoded answer. An error wraps
-// [sinkqueue.ErrAmbiguous] if the receiver may have got the request, and
-// [sinkqueue.ErrRefused] if the status does not allow another attempt.
+// Export sends an encoded message and returns the encoded response. An error
+// wraps [sinkqueue.ErrAmbiguous] if the receiver may have received the request,
+// and [sinkqueue.ErrRefused] if the status rules out another attempt.
 func (c *Client) Export(ctx context.Context, request []byte) ([]byte, error) {
 	fields, err := c.cfg.Fields()
 	if err != nil {

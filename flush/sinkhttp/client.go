@@ -1,5 +1,5 @@
-// Package sinkhttp posts the packets of sinks over HTTP and says what an error means
-// for a packet: certainly not delivered, perhaps delivered, or refused for good.
+// Package sinkhttp posts the packets of sinks over HTTP and classifies errors:
+// certainly not delivered, possibly delivered, or permanently refused.
 package sinkhttp
 
 import (
@@ -43,7 +43,8 @@ type Config struct {
 	Connections int
 }
 
-// Fields returns the headers of a request, with the token that the file has now.
+// Fields returns the headers of a request, including the token, which is read
+// from its file.
 func (c *Config) Fields() (map[string]string, error) {
 	fields := map[string]string{}
 	for name, value := range c.Headers {
@@ -108,21 +109,22 @@ func CheckURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Target returns the URL without its query, which can have secrets.
+// Target returns the URL without its query, which can contain secrets.
 func (c *Client) Target() string { return c.url.Scheme + "://" + c.url.Host + c.url.Path }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.client.CloseIdleConnections() }
 
-// Answer is what a receiver answered.
+// Answer is the response of a receiver.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte // at most 64 KiB of it
 }
 
-// Post posts body with a header and returns the answer, whatever its status. An error
-// wraps [sinkqueue.ErrAmbiguous] if the receiver may have got all of the request.
+// Post posts body with a header and returns the answer, whatever its status. An
+// error wraps [sinkqueue.ErrAmbiguous] if the receiver may have received the
+// whole request.
 func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*Answer, error) {
 	var whole atomic.Bool // the request left completely
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -158,10 +160,10 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 	return a, nil
 }
 
-// Err returns the error for the status of an answer: nil for 2xx. 429, 502, 503 and 504
-// can be tried again, after the time in Retry-After; the receiver has not taken the
-// packet if it is 429 or 503, and perhaps if it is another. All others below 500 are
-// refusals, and all others from 500 on are tried again if every5xx is set.
+// Err returns the error for the status of an answer, nil for 2xx. After 429 and
+// 503 the packet was not delivered; after 502 and 504, and with every5xx after
+// any other status from 500 on, it may have been. These errors respect
+// Retry-After. All other statuses are refusals.
 func (a *Answer) Err(every5xx bool) error {
 	if a.Status/100 == 2 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Alphabet has a replacement for each byte that a format of lines does not allow in
-// some place. Other bytes replace themselves.
+// Alphabet maps each byte that a line format does not allow to its replacement,
+// and all other bytes to themselves.
 type Alphabet struct {
 	slot  int // of cleaned names; negative: they are not cached
 	bytes [256]byte

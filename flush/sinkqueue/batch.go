@@ -1,6 +1,6 @@
 package sinkqueue
 
-// Batch collects lines into packets of a queue. One goroutine uses it.
+// Batch collects lines into packets of a queue. Only one goroutine can use it.
 type Batch struct {
 	// Queue gets the packets, on its first shard. Required.
 	Queue *Queue
@@ -13,7 +13,8 @@ type Batch struct {
 	lines int
 }
 
-// Add adds a line. It queues the packet before if the line does not fit in it.
+// Add adds a line. If the line does not fit in the current packet, that packet
+// is queued first.
 func (b *Batch) Add(line []byte) {
 	if len(b.data)+len(line) > b.Limit {
 		b.End()
@@ -28,7 +29,7 @@ func (b *Batch) Add(line []byte) {
 	b.lines++
 }
 
-// End queues the packet, unless it has no lines.
+// End queues the current packet, unless it is empty.
 func (b *Batch) End() {
 	if b.lines > 0 {
 		var packet []byte
@@ -38,11 +39,11 @@ func (b *Batch) End() {
 	}
 }
 
-// Detach returns the packet in buf for a queue, which keeps it, and the buffer of the next
-// packet. A packet that fills less than half of buf is copied if buf has no room for
-// another packet of limit bytes. Packets that share a buffer leave a queue one after
-// another, so besides the first and the last buffer, a queue holds at most twice the
-// memory that it counts.
+// Detach returns the packet in buf, for a queue to keep, and a buffer for the
+// next packet. A packet that fills less than half of buf is copied if buf has
+// no room for another packet of limit bytes. Packets that share a buffer leave
+// a queue one after another, so apart from its first and last buffers, a queue
+// holds at most twice the memory that it counts.
 func Detach(buf []byte, limit int) (packet, rest []byte) {
 	n := len(buf)
 	if cap(buf)-n < limit && n < cap(buf)/2 {

@@ -78,16 +78,16 @@ type ConnConfig struct {
 	// Opened is called with a new connection. An error closes it and fails the
 	// attempt. Optional.
 	Opened func(net.Conn) error
-	// Lost is called for datagrams that did not arrive, as an error shows after
-	// they were sent. Optional.
+	// Lost is called when an error shows that datagrams that were sent did not
+	// arrive. Optional.
 	Lost func(packets int)
-	// Shortened is called when the system refuses datagrams for their size, with the
-	// size of the longest one from then on. Optional.
+	// Shortened is called when the system refuses datagrams because of their
+	// size, with the new maximum size. Optional.
 	Shortened func(bytes int)
 }
 
-// Conn is a connection over which a queue sends packets of lines. It is opened again
-// after errors. One goroutine uses it.
+// Conn is a connection over which a queue sends packets of lines. It reconnects
+// after errors. Only one goroutine can use it.
 type Conn struct {
 	cfg   ConnConfig
 	limit int // longest datagram, halved when the system refuses one
@@ -98,7 +98,7 @@ type Conn struct {
 	joined, option []byte // of SendAll
 }
 
-// NewConn returns a connection, which Send opens.
+// NewConn returns a connection. The first Send opens it.
 func NewConn(cfg ConnConfig) *Conn {
 	if cfg.Dial == nil {
 		cfg.Dial = func(ctx context.Context) (net.Conn, error) { return cfg.Network.Dial(ctx, cfg.Address, cfg.Timeout) }

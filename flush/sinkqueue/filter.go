@@ -16,7 +16,7 @@ type Filter struct {
 	Origin  Origin
 }
 
-// Origin says where the stats of a sink come from.
+// Origin is the origin of the stats that a sink sends.
 type Origin uint8
 
 // The origins of stats.

@@ -73,8 +73,9 @@ func (q *Queue) Release(moved bool) {
 	q.trim()
 }
 
-// Inherit queues a parcel of the same sink in another process, by the time at which
-// it was queued there. It returns false if its name or form is another one.
+// Inherit queues a parcel of the same sink in another process, ordered by the
+// time at which it was queued there. It returns false if the name or the form
+// differs.
 func (q *Queue) Inherit(p flush.Parcel) bool {
 	if p.Sink != q.cfg.Name || p.Form != q.form() {
 		return false

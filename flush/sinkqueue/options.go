@@ -76,8 +76,8 @@ func (o *Options) AppendName(dst []byte, c *store.Cursor) []byte {
 	return dst
 }
 
-// EachTag calls yield with the tags of the stat under c, and then with the Tags that the
-// stat has not got. Names are unique. Check must have been called.
+// EachTag calls yield with the tags of the stat under c, and then with the Tags
+// that the stat does not have. Names are unique. Check must have been called.
 func (o *Options) EachTag(c *store.Cursor, yield func(name string, value []byte)) {
 	labels := c.Labels()
 	for i, l := range labels {

@@ -2,9 +2,9 @@ package sinkqueue
 
 import "github.com/statsd-admin/statsd-admin/store"
 
-// Patterns keeps what the last patterns of a flush mean to a sink. Each walk has patterns
-// of its own, so the next flush learns anew what rules and descriptions
-// have become. Its zero value is empty. One goroutine uses it.
+// Patterns caches values of type T for the latest patterns of a flush. Each
+// walk has patterns of its own, so the next flush sees changed rules and
+// descriptions. The zero value is empty. Only one goroutine can use it.
 type Patterns[T any] struct{ slots []patternSlot[T] }
 
 type patternSlot[T any] struct {
@@ -12,8 +12,8 @@ type patternSlot[T any] struct {
 	value   T
 }
 
-// Of returns the value for a pattern. If it is not known, the caller has to set it; it
-// is that of another pattern then, whose memory can be reused.
+// Of returns the value for a pattern. If it is not known, the caller must set
+// it: v is then the value of another pattern, whose memory can be reused.
 func (k *Patterns[T]) Of(p *store.Pattern) (v *T, known bool) {
 	if k.slots == nil {
 		k.slots = make([]patternSlot[T], store.PatternSlots)

@@ -62,22 +62,22 @@ type Config struct {
 	// Kind and Target are shown by [Queue.Delivery]. Target must not contain
 	// secrets.
 	Kind, Target string
-	// Words name the metrics of a queue that does not belong to a sink. Such a
-	// queue has no metrics about increments and values.
+	// Words are the parts of the metric names of a queue that does not belong
+	// to a sink. Such a queue has no metrics for increments and values.
 	Words Words
 	// Shards is the number of shards. Default 1.
 	Shards int
 	// Series limits the series that keep undelivered increments outside the
 	// queue. Increments of further series are lost and counted. Default 1 Mi.
 	Series int
-	// Send sends a packet and returns how many of its bytes, in whole lines, are
-	// sent. After an error the rest was certainly not delivered and is tried
+	// Send sends a packet and returns how many of its bytes, in whole lines,
+	// were sent. After an error, the rest counts as not delivered and is sent
 	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Shards call
-	// it at the same time. Required.
+	// it concurrently. Required.
 	Send func(ctx context.Context, data []byte) (sent int, err error)
-	// SendAll sends packets of one [Queue.AddAll] which are equally long, except the
-	// last, which can be shorter. It returns false if it certainly sent none: Send
-	// gets them then. It may be nil.
+	// SendAll sends packets of one [Queue.AddAll] that are equally long, except
+	// the last, which can be shorter. If it returns false, it has certainly
+	// sent none, and Send is called for each. It may be nil.
 	SendAll func(packets [][]byte) bool
 	// Increments calls yield for each counter increment in a packet, with a key
 	// of the series. Nil means that packets have none.
@@ -88,8 +88,8 @@ type Config struct {
 	// Observations returns how many values of histograms a packet reports. Nil
 	// means none.
 	Observations func(data []byte) uint64
-	// Ended is called at the end of Run, when Send is not called any more. It may
-	// be nil.
+	// Ended is called at the end of Run, after the last call of Send. It may be
+	// nil.
 	Ended func()
 	// Keeps reports whether packets that are left at the end of Run are kept for
 	// Hold. Nil means that they are lost.
@@ -246,8 +246,8 @@ func (q *Queue) add(s *shard, group uint64, packets ...Packed) {
 	}
 }
 
-// Take removes the packets that wait, oldest first, and calls yield for each. They
-// belong to the caller from then on. Packets that are being sent stay.
+// Take removes the waiting packets, oldest first, and calls yield for each. The
+// caller owns them from then on. Packets that are being sent stay.
 func (q *Queue) Take(yield func(data []byte, metrics int)) {
 	var all []packet
 	q.mu.Lock()
@@ -267,7 +267,7 @@ func (q *Queue) Take(yield func(data []byte, metrics int)) {
 	}
 }
 
-// Retry ends the pauses after errors: the next attempts are made at once.
+// Retry ends the pauses after errors: the next attempts are made immediately.
 func (q *Queue) Retry() {
 	for _, s := range q.shards {
 		select {
@@ -307,13 +307,14 @@ func (q *Queue) Owed() Owed {
 	return owed
 }
 
-// Lost counts packets that were sent and, as an error shows later, not received.
+// Lost counts packets that were sent and, according to a later error, not
+// received.
 func (q *Queue) Lost(packets int) { q.lostPackets.Add(uint64(packets)) }
 
 // Rejected counts metrics of sent packets that the receiver did not accept.
 func (q *Queue) Rejected(metrics int) { q.rejected.Add(uint64(metrics)) }
 
-// Skipped counts a stat that is not sent since nothing is left of its name.
+// Skipped counts a stat that is not sent because its name would be empty.
 func (q *Queue) Skipped() { q.skipped.Inc() }
 
 // Dropped counts metrics that are dropped before they are in a packet.

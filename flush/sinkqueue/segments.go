@@ -50,9 +50,9 @@ type messageWriter interface {
 	WriteMsgUDP(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err error)
 }
 
-// SendAll sends packets that are equally long except the last, which can be shorter, as
-// a datagram each in one system call, as [Config.SendAll] requires. The system cuts
-// them.
+// SendAll sends each packet as a datagram, all in one system call, as
+// [Config].SendAll requires. The packets must be equally long except the last,
+// which can be shorter.
 func (c *Conn) SendAll(packets [][]byte) bool {
 	w, ok := c.open.(messageWriter)
 	size := len(packets[0])

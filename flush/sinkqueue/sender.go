@@ -35,5 +35,5 @@ func (s Sender) Hold(ctx context.Context) []flush.Parcel { return s.q.Hold(ctx) 
 // Release ends Hold.
 func (s Sender) Release(moved bool) { s.q.Release(moved) }
 
-// Inherit queues what the sink of another process has not delivered.
+// Inherit queues a parcel that the sink of another process has not delivered.
 func (s Sender) Inherit(p flush.Parcel) bool { return s.q.Inherit(p) }

@@ -159,7 +159,7 @@ func Run(t *testing.T, newReceiver func(*testing.T) Receiver) {
 	})
 }
 
-// NoOwn keeps the metrics of sinks and the server out of what a test sends.
+// NoOwn returns a filter that excludes the metrics of sinks and of the server.
 func NoOwn() sinkqueue.Filter {
 	return sinkqueue.Filter{Exclude: match.List{match.Prefix("sink."), match.Prefix("server.")}}
 }
@@ -241,8 +241,8 @@ func Own(st *store.Store, sink, metric string) uint64 {
 	return 0
 }
 
-// Await waits until ok. It does not ask often, since the answer of a receiver can lock
-// what the sink waits for.
+// Await waits until ok returns true. It does not call ok often, because that
+// can lock what the sink waits for.
 func Await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {

@@ -1,10 +1,11 @@
 // Package statsdsink sends stats as StatsD lines over UDP, TCP and unix sockets.
 //
 // Counters are sent as increments, gauges as values, and histograms as one line
-// for each bin with a sample rate that stands for the count, or as gauges that
-// summarize the interval. Text readouts are not sent. Received events and service checks
-// can be sent as they are. Lines are packed into packets;
-// package sinkqueue describes what happens to increments while the receiver is down.
+// for each bin, whose sample rate represents the count, or as gauges that
+// summarize the interval. Text readouts are not sent. Received events and
+// service checks can be sent as they are. Lines are packed into packets;
+// package sinkqueue describes what happens to increments while the receiver is
+// down.
 package statsdsink
 
 import (
@@ -81,8 +82,8 @@ type Config struct {
 	ChangedGauges bool
 	// ZeroDeltas sends used counters even if they did not grow.
 	ZeroDeltas bool
-	// AbsoluteGauges sends a negative gauge as one line, for receivers that do not
-	// take the sign for a change.
+	// AbsoluteGauges sends a negative gauge as one line, for receivers that do
+	// not treat a signed value as a change.
 	AbsoluteGauges bool
 	// Timers is the form of histograms. Default Values.
 	Timers Timers

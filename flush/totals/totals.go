@@ -1,5 +1,6 @@
-// Package totals visits the stats that a sink of totals has to send at a flush: the
-// changed ones at each, all of them from time to time, and ended ones a last time.
+// Package totals visits the stats that a sink of totals must send at a flush:
+// changed stats at each flush, all of them from time to time, and ended ones a
+// last time.
 package totals
 
 import (
@@ -15,11 +16,11 @@ import (
 type Visitor interface {
 	// Write sends the value that the stat has in the snapshot.
 	Write(snap *store.Snapshot, c *store.Cursor, k store.Kind, at int64)
-	// End says that the stat has ended, or ends with the program.
+	// End reports that the stat has ended, or ends with the program.
 	End(c *store.Cursor, k store.Kind, at int64)
 }
 
-// Walk visits the stats of one flush after the other. One goroutine uses it.
+// Walk visits the stats of consecutive flushes. Only one goroutine can use it.
 type Walk struct {
 	// Filter selects the stats.
 	Filter sinkqueue.Filter

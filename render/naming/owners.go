@@ -42,8 +42,8 @@ func sampleSuffixes(histogram bool) []string {
 	return all[:1]
 }
 
-// Owns reports whether the family with a metric name owns another name: the same,
-// or that of a sample.
+// Owns reports whether the family with a metric name owns name: the metric name
+// itself, or the name of a sample.
 func Owns(metric string, histogram bool, name string) bool {
 	rest, ok := strings.CutPrefix(name, metric)
 	if !ok {
@@ -167,6 +167,6 @@ func (o *Owners) resize(size int) {
 	}
 }
 
-// Suffix returns what a metric name gets behind it if a family of another kind
-// has the name: the word for the kind, such as "gauge", behind an underscore.
+// Suffix returns the suffix of a metric name that a family of another kind
+// already has: an underscore and the word for the kind, such as "_gauge".
 func Suffix(kind string) string { return "_" + kind }

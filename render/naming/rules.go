@@ -9,18 +9,17 @@ import (
 )
 
 // Rules map tag-extracted names and tag names to names in the exposition
-// formats. The zero value puts only an underscore in front of the program's
-// own names.
+// formats. The zero value prefixes the program's own names with only an
+// underscore.
 type Rules struct {
 	// Product and an underscore precede the names of the program's own stats.
 	// A store sets it to its own product name.
 	Product string
-	// Namespaces are first segments, or several with dots between, that are
-	// dropped from the names of the program's own stats, which then get no
-	// product in front.
+	// Namespaces are leading segments, separated by dots, that are dropped from
+	// the names of the program's own stats, which then get no product prefix.
 	Namespaces []string
-	// Bare are first segments, or several with dots between, of names of the
-	// program's own stats that get no product in front, such as "process".
+	// Bare are leading segments, separated by dots, of names of the program's
+	// own stats that get no product prefix, such as "process".
 	Bare []string
 	// NetworkPrefix precedes names from network input. Default "".
 	NetworkPrefix string
