@@ -258,9 +258,8 @@ func (s *Server) loggedTarget(r *Request) string {
 // are never served.
 func loggedHost(host string) string { return host[strings.LastIndexByte(host, '@')+1:] }
 
-// Request answers a request of the program itself, as if it had been sent to
-// localhost. The response is kept in memory as a whole, so do not request endless
-// ones.
+// Request serves a request of the program itself, as if it had been sent to
+// localhost. The whole response is kept in memory, so do not request streams.
 func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Field) *Reply {
 	start := s.now()
 	r := &Request{method: method, proto: "HTTP/1.1", host: "localhost", body: body, fields: header, closing: s.session(),

@@ -13,7 +13,7 @@ import (
 // Change is one change made by a request.
 type Change struct{ What, Before, After string }
 
-// AuditEntry is a request that changed something or tried to.
+// AuditEntry is a request that changed something or attempted to.
 type AuditEntry struct {
 	Seq     uint64 // from 1, without gaps
 	Time    time.Time
@@ -29,10 +29,11 @@ type AuditEntry struct {
 
 	// DryRun is set if the Changes were not made.
 	DryRun bool
-	// Until is when the previous values return by themselves; zero: never.
+	// Until is when the previous values return automatically; the zero time
+	// means never.
 	Until time.Time
-	// Undoes is the Seq of the entry whose changes this entry took back, and UndoneBy
-	// the Seq of the entry that took back this entry's; 0: none.
+	// Undoes is the Seq of the entry whose changes this entry undid, and
+	// UndoneBy the Seq of the entry that undid this one; 0 means none.
 	Undoes, UndoneBy uint64
 
 	edit  *edit // nil: no settings

@@ -26,8 +26,8 @@ type Auth struct {
 	// UnixPeers assigns roles to users and groups. The first matching row applies.
 	// Linux only.
 	UnixPeers []PeerRole
-	// OpenPaths need no credentials. Only /ready, /live and the paths of the stats
-	// are allowed.
+	// OpenPaths are paths that need no credentials. Only /ready, /live and the
+	// paths of the stats are allowed.
 	OpenPaths []string
 }
 

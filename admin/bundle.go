@@ -100,12 +100,13 @@ func (s *Server) writeLoggers(w io.Writer) error {
 }
 
 // Bundle writes an archive for support, in zip format: stats, histograms,
-// configuration, runtime values, clusters, audit log, goroutines, heap profile, build
-// and more, without secrets, whatever Config.ShowUntyped says. If cpu is positive, at
-// most 30 s, it records a CPU profile for so long. manifest.json lists the files with
-// their SHA-256, and SHA256SUMS has these for sha256sum. A file that could not be made
-// is named there with the reason, and is no error. One bundle is made at a time;
-// others fail with ErrBundleRunning.
+// configuration, runtime values, clusters, audit log, goroutines, heap profile,
+// build and more, without secrets, whatever Config.ShowUntyped says. If cpu is
+// positive, at most 30 s, it also records a CPU profile for that time.
+// manifest.json lists the files with their SHA-256 sums, and SHA256SUMS has the
+// sums in the form of sha256sum. A file that could not be created is listed in
+// the manifest with the reason, and is not an error. Only one bundle is created
+// at a time; other calls fail with [ErrBundleRunning].
 func (s *Server) Bundle(ctx context.Context, w io.Writer, cpu time.Duration) error {
 	if cpu < 0 || cpu > bundleMaxCPU {
 		return fmt.Errorf("admin: a CPU profile of %v is not in [0, %v]", cpu, bundleMaxCPU)
@@ -149,7 +150,8 @@ func (s *Server) bundle(ctx context.Context, w io.Writer, cpu time.Duration) err
 	return b.zip.Close()
 }
 
-// ErrBundleRunning is returned by [Server.Bundle] while another bundle is made.
+// ErrBundleRunning is returned by [Server.Bundle] while another call is
+// running.
 var ErrBundleRunning = errors.New("admin: another bundle is being made")
 
 // bundle is an archive in the making.

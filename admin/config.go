@@ -35,10 +35,11 @@ type Config struct {
 	// in OpenMetrics.
 	OmitCreated bool
 
-	// Mode selects the available part of the interface. Default [ModeFull].
+	// Mode selects which part of the interface is available. Default
+	// [ModeFull].
 	Mode Mode
-	// AllowPaths, unless empty, refuses requests whose path and query match none of
-	// the matchers.
+	// AllowPaths, unless empty, restricts requests to those whose path and
+	// query match one of the matchers.
 	AllowPaths []Matcher
 	// HostCheck and AllowedHosts restrict the host names in requests. An allowed host
 	// is a name or *.suffix.
@@ -53,15 +54,15 @@ type Config struct {
 
 	// Auth configures authentication. If nil, every client may do everything.
 	Auth *Auth
-	// TLS, unless nil, configures connections over TCP. The lowest version is
-	// 1.2. If GetConfigForClient decides on client certificates, set ClientAuth
-	// to the same.
+	// TLS, unless nil, configures connections over TCP. The minimum version is
+	// 1.2. If GetConfigForClient requests client certificates, set ClientAuth
+	// here too.
 	TLS *tls.Config
 
 	// SocketOptions are set on the listening socket of Address.
 	SocketOptions []SocketOption
 	// Admit reports whether to accept a new connection; open is the number of
-	// open ones. If nil, only Limits count.
+	// open connections. If nil, only Limits apply.
 	Admit func(open int) bool
 
 	// DebugEndpoints adds /debug/pprof/profile, /debug/pprof/trace and the profiles

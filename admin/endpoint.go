@@ -10,9 +10,9 @@ import (
 )
 
 // Handler answers a request. It writes to w or returns an error: an [Error]
-// becomes a response with its status, any other error a 500 and a log line. Once
-// part of a large response is sent, an error cuts the connection, so that the
-// client cannot mistake a part for the complete response.
+// becomes a response with its status, any other error a 500 and a log line.
+// Once part of a large response has been sent, an error aborts the connection,
+// so that the client cannot mistake a part for the complete response.
 type Handler func(w *Response, r *Request) error
 
 // Endpoint is one path of the interface. The rows of [Server.Endpoints] are the
@@ -27,22 +27,24 @@ type Endpoint struct {
 	Params  []Param // shown by /help and on the home page
 	Serve   Handler
 
-	// OpenParams accepts parameters that Params does not list, as an endpoint
-	// without Params does unless it is Fixed. Elsewhere a mutation with an unknown
-	// parameter is answered with 400, and the response to a read names it in the
-	// header field x-unknown-parameters.
+	// OpenParams accepts parameters that Params does not list. An endpoint
+	// without Params does so too, unless it is Fixed. Otherwise a mutation with
+	// an unknown parameter is answered with 400, and the response to a read
+	// names it in the header x-unknown-parameters.
 	OpenParams bool
-	// Heavy is for large responses. Limits.HeavyRunning of them run at once.
+	// Heavy is set for large responses. At most Limits.HeavyRunning of them run
+	// at once.
 	Heavy bool
-	// CPUBound limits how many large responses are rendered at once, to one
-	// less than the processors. The handler must not block while it writes.
+	// CPUBound limits the number of large responses rendered at once to one
+	// less than the number of CPUs. The handler must not block while it writes.
 	CPUBound bool
 	// Destructive makes the home page ask for confirmation.
 	Destructive bool
 	// Serial runs the handler while no other serial endpoint runs, so that the
 	// audit log has their changes in order.
 	Serial bool
-	// DryRun adds the parameter dry_run: the handler obeys [Request.DryRun].
+	// DryRun adds the parameter dry_run. The handler must respect
+	// [Request.DryRun].
 	DryRun bool
 	// Settings are the values that the handler changes, if they can be restored. It
 	// adds the parameter ttl and implies Serial.
@@ -54,7 +56,7 @@ type Endpoint struct {
 	Fixed bool
 	// Hidden keeps the endpoint out of all lists.
 	Hidden bool
-	// Put accepts a mutation that is sent as PUT, too.
+	// Put also accepts PUT for a mutation.
 	Put bool
 
 	metrics       bool // exists in ModeMetricsOnly

@@ -154,7 +154,7 @@ type Reply struct {
 	Status int
 	Header []Field
 	Body   []byte
-	// Err is set if the response was cut, so that Body is incomplete.
+	// Err is set if the response was aborted, so that Body is incomplete.
 	Err error
 }
 

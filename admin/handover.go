@@ -10,8 +10,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
-// Inherit makes Listen use the socket of the predecessor, which had the same address.
-// The server owns the file.
+// Inherit makes Listen use the socket of a predecessor with the same address.
+// The server takes ownership of the file.
 func (s *Server) Inherit(socket *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *Server) File() (*os.File, error) {
 	return s.listener.File()
 }
 
-// KeepPath makes Close keep the path of a unix socket for the successor.
+// KeepPath sets whether Close leaves the path of a unix socket to a successor.
 func (s *Server) KeepPath(keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +67,9 @@ func (s *Server) KeepPath(keep bool) {
 	}
 }
 
-// Pause stops accepting, closes idle connections and lets the others finish their
-// request, as Close does. The socket stays open until Resume. Pause does not wait.
+// Pause stops accepting connections, closes idle ones and lets the others
+// finish their request, as Close does. The socket stays open until Resume.
+// Pause does not wait.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// HostMode selects the host names that requests can use. A web page can make its own
-// name resolve to this server (DNS rebinding), but it cannot make the browser send
-// another name in Host.
+// HostMode selects the host names that requests may use. A web page can make
+// its own name resolve to this server (DNS rebinding), but it cannot make the
+// browser send another name in Host.
 type HostMode uint8
 
 // The modes of the host check. In all of them but HostOff, IP addresses,

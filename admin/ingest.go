@@ -16,17 +16,18 @@ import (
 // Ingest receives StatsD lines; *statsd.Server implements it.
 type Ingest interface {
 	Report() report.Report
-	// Recent returns the part of a report that is at hand. Report visits each name.
+	// Recent returns the part of a report that needs no walk over the names.
+	// Report visits each name.
 	Recent() report.Recent
 	// NearLimits returns the limits that a received stat's name and tags have nearly
 	// reached. The name is that of the store, without tags.
 	NearLimits(name string, tgs []tags.Tag) []report.Limit
-	// Explain describes what would happen to a line, without applying it.
+	// Explain describes how a line would be handled, without applying it.
 	Explain(line []byte) report.Explanation
 	// Forget removes the received stats whose full name satisfies match and
 	// returns their number.
 	Forget(match func(name string) bool) int
-	// Mapping describes the mapping rules and their use.
+	// Mapping describes the mapping rules and how often each matched.
 	Mapping() report.Mapping
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Sources returns the data behind the endpoints. Changes belong to the endpoints,
-// which check and record them.
+// Sources returns the data behind the endpoints. Make changes through the
+// endpoints, which check and record them.
 func (s *Server) Sources() Sources { return s.src }
 
 // Store returns the stats that the server shows.
@@ -41,11 +41,11 @@ func (s *Server) permits(r *Request, e *Endpoint) bool {
 	return r.principal.Role >= e.needs() && (!e.Mutates || s.cfg.Mode != ModeReadOnly)
 }
 
-// Filtered calls f with the compiled filter that a pattern means to /stats, or with
-// nil if the pattern is empty, once a slot of Limits.RegexParallel is free. The error
-// is an [*Error]: status 400 for an invalid pattern, which wraps the error of
-// [render.NewFilter], 503 without a slot.
-// f returns [render.ErrTooExpensive] if the filter exceeded its budget.
+// Filtered calls f with the filter compiled from a pattern as /stats does, or
+// with nil if the pattern is empty, once a slot of Limits.RegexParallel is
+// free. The error is an [*Error]: status 400 for an invalid pattern, which
+// wraps the error of [render.NewFilter], 503 without a slot. f must return
+// [render.ErrTooExpensive] if the filter exceeds its budget.
 func (s *Server) Filtered(pattern string, f func(*render.Filter) error) error {
 	return s.FilteredBy(s.FilterEngine(), pattern, f)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
-// Request is a request to a known path whose framing, host and origin have been
-// checked. It is valid until its handler returns.
+// Request is a request to a known path that has passed all checks. It is valid
+// until its handler returns.
 type Request struct {
 	method   string
 	target   string // path and query
@@ -94,11 +94,11 @@ func (r *Request) Principal() Principal { return r.principal }
 // [Response.Endless] for a channel that is also closed when the client is gone.
 func (r *Request) Closing() <-chan struct{} { return r.closing }
 
-// After registers f to run once the response was sent or has failed.
+// After registers f to run after the response was sent or has failed.
 func (r *Request) After(f func()) { r.after = append(r.after, f) }
 
-// Changed records a change for the audit log, and for the answer to a dry run. Values
-// that look secret are masked.
+// Changed records a change for the audit log, and for the response to a dry
+// run. Values that look secret are masked.
 func (r *Request) Changed(what, before, after string) {
 	r.changes = append(r.changes, Change{what, redact.Masked(what, before), redact.Masked(what, after)})
 }

@@ -13,7 +13,7 @@ type Role uint8
 const (
 	RoleNone    Role = iota // nothing
 	RoleMetrics             // the stats, /ready and /live
-	RoleRead                // all that changes nothing, profiles excepted
+	RoleRead                // everything that changes nothing, except profiles
 	RoleOperate             // change log levels, runtime values, counters, health and drains; reopen logs
 	RoleAdmin               // everything
 )

@@ -9,15 +9,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
-// Settings are named values that mutations change. With them, the server knows what a
-// request changed: its endpoint has the parameter ttl, after which the previous values
-// return, and /audit/undo. Endpoints that change the same values share one Settings.
-// The functions must be safe for concurrent use.
+// Settings are named values that mutations change. They let the server see what
+// a request changed: its endpoint gets the parameter ttl, after which the
+// previous values return, and works with /audit/undo. Endpoints that change the
+// same values share one Settings. The functions must be safe for concurrent
+// use.
 type Settings struct {
-	// Name is a word for the values as a whole, such as "runtime".
+	// Name identifies the settings as a whole, such as "runtime".
 	Name string
-	// Values returns the present values. A name without a value is absent. The caller
-	// owns the map.
+	// Values returns the current values, without names that have none. The
+	// caller owns the map.
 	Values func() map[string]string
 	// Restore sets values, and removes values that are empty. After an error, whose
 	// text is sent to the client, nothing has changed.
@@ -112,8 +113,8 @@ func (r *Request) until(now time.Time) time.Time {
 	return now.Add(r.ttl)
 }
 
-// Sets names settings that the request sets, so that a setting that has the value
-// already becomes temporary, or permanent, with the others.
+// Sets declares which settings the request sets, so that a setting that already
+// has the value becomes temporary, or permanent, with the others.
 func (r *Request) Sets(names ...string) { r.sets = append(r.sets, names...) }
 
 // DryRun reports whether the handler must change nothing, and instead call Changed for

@@ -17,7 +17,8 @@ import (
 )
 
 // Sources are the data that the endpoints read and change. All are optional; an
-// endpoint without its source reports that. Sources must be safe for concurrent use.
+// endpoint whose source is missing says so. Sources must be safe for concurrent
+// use.
 type Sources struct {
 	// State returns the state of the server: LIVE, DRAINING, PRE_INITIALIZING or
 	// INITIALIZING. Default: always LIVE.
@@ -34,8 +35,8 @@ type Sources struct {
 	Contention func() (Contention, bool)
 	// FlushTime returns how long the last flush of the stats took, 0 before the first.
 	FlushTime func() time.Duration
-	// Quit starts the shutdown of the program. It is called after the response was
-	// sent, and must not wait for the server to end.
+	// Quit starts the shutdown of the program. It is called after the response
+	// has been sent, and must not wait for the server to stop.
 	Quit func()
 
 	Health       Health
@@ -107,9 +108,9 @@ type Health interface {
 
 // Drains stops listeners.
 type Drains interface {
-	// Drain stops all listeners, or only inbound ones, now.
+	// Drain stops all listeners, or only inbound ones, immediately.
 	Drain(inboundOnly bool)
-	// DrainGracefully starts a drain and returns immediately. At its end the
+	// DrainGracefully starts a drain and returns immediately. When it ends, the
 	// listeners stop, unless skipExit is set.
 	DrainGracefully(inboundOnly, skipExit bool)
 }
@@ -184,7 +185,7 @@ type ServerInfo struct {
 	PortableCounters bool
 }
 
-// CommandLine holds the command line options in effect.
+// CommandLine holds the effective command line options.
 type CommandLine struct {
 	BaseID                     uint64        `json:"base_id"`
 	Concurrency                uint32        `json:"concurrency"`

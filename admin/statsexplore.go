@@ -37,20 +37,20 @@ type Explored struct {
 
 	Rates    bool // rates are known
 	Received bool // samples are known
-	// Senders are the addresses whose lines made the newest received stats, by the
-	// name of a group of prefixes, most stats first.
+	// Senders are the addresses whose lines created the newest received stats,
+	// by the name of the prefix group, most stats first.
 	Senders map[string][]report.NameCount
 	// Overflowed are the names of groups with a name that has reached a limit.
 	Overflowed map[string]bool
-	// Limits are the limits of received stats that are nearly reached.
+	// Limits are the limits on received stats that are nearly reached.
 	Limits []report.Limit
 }
 
 // exploredTime is the age of stats that count as new.
 const exploredTime = time.Minute
 
-// Explore answers a question about the names of the stats; see [store.Explorer]. It sets
-// the fields Since, Rates and Samples of q.
+// Explore answers a query about the names of the stats; see [store.Explorer].
+// It sets the fields Since, Rates and Samples of q.
 func (s *Server) Explore(q store.Explore) (Explored, error) {
 	out := Explored{Rates: s.src.History != nil, Received: s.src.Ingest != nil}
 	var recent report.Recent

@@ -11,8 +11,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
-// Temporary is a setting whose previous value returns by itself. Values that look
-// secret are masked.
+// Temporary is a setting whose previous value returns automatically. Values
+// that look secret are masked.
 type Temporary struct {
 	Settings string // their name
 	Name     string
@@ -197,8 +197,7 @@ func (t *temporaries) stop() {
 	}
 }
 
-// Temporary returns the settings whose previous values will return, the next one
-// first.
+// Temporary returns the temporary settings, in the order in which they expire.
 func (s *Server) Temporary() []Temporary {
 	s.temporaries.mu.Lock()
 	defer s.temporaries.mu.Unlock()

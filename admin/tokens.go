@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Token is a credential without its secret, of which it has only the digest.
+// Token is a credential. It holds only the digest of the secret.
 type Token struct {
 	Name   string // shown in the audit log
 	Role   Role
@@ -24,7 +24,7 @@ type Token struct {
 // bits. Shorter ones are refused, whatever their digest.
 const minTokenBytes = 22
 
-// NewToken returns the token of a secret, which must have at least 22 bytes.
+// NewToken returns a token for a secret, which must have at least 22 bytes.
 func NewToken(name string, role Role, secret string) (Token, error) {
 	if len(secret) < minTokenBytes {
 		return Token{}, fmt.Errorf("admin: token %q has %d bytes, want at least %d", name, len(secret), minTokenBytes)
@@ -32,7 +32,7 @@ func NewToken(name string, role Role, secret string) (Token, error) {
 	return Token{name, role, sha256.Sum256([]byte(secret))}, nil
 }
 
-// Tokens is a set of tokens that can be exchanged while a server uses it. The
+// Tokens is a set of tokens that can be replaced while a server uses it. The
 // zero value is empty. Its methods are safe for concurrent use.
 type Tokens struct{ list atomic.Pointer[[]Token] }
 
@@ -43,7 +43,7 @@ func NewTokens(list ...Token) *Tokens {
 	return t
 }
 
-// Set exchanges all tokens in one step. The list must not be changed later.
+// Set replaces all tokens atomically. The list must not be modified afterwards.
 func (t *Tokens) Set(list []Token) { t.list.Store(&list) }
 
 // List returns all tokens. The list must not be changed.
@@ -95,9 +95,9 @@ func (e tokenErrors) Error() string {
 func (e tokenErrors) Unwrap() []error { return e }
 
 // ParseTokens reads lines role:digest:name, where digest is the SHA-256 of the
-// secret in hexadecimal. Empty lines and comments, which begin with #, are skipped.
-// The error joins the first 20 errors, which name the line and show nothing of it but
-// the role.
+// secret in hexadecimal. Empty lines and comments, which begin with #, are
+// skipped. The error joins the first 20 errors, which give the line number and
+// show no part of the line except the role.
 func ParseTokens(text []byte) ([]Token, error) { return parseTokens(text, "") }
 
 func parseTokens(text []byte, suffix string) ([]Token, error) {
@@ -146,8 +146,8 @@ func fixed(digits string) []byte {
 	return []byte(digits)
 }
 
-// ReadTokens reads a file as [ParseTokens] does. The file must not be readable
-// or writable for others than its owner.
+// ReadTokens reads a file in the format of [ParseTokens]. Only its owner may
+// have permission to read or write it.
 func ReadTokens(path string) ([]Token, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a pipe, do not wait for the other end
 	if err != nil {

@@ -140,8 +140,8 @@ func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path strin
 	}
 }
 
-// Shown returns a configuration text as it may be shown: text itself, or
-// [redacted] if it holds a secret anywhere.
+// Shown returns the form of a configuration text for display: text itself, or
+// [redacted] if it contains a secret.
 func Shown(text string) string {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil || hasSecret(&root) {

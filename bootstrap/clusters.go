@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
 )
 
-// Clusters holds what the file says of upstream clusters.
+// Clusters holds the configuration of upstream clusters.
 type Clusters struct {
 	Static  []*decode.ParsedCluster // static_resources.clusters, in order
 	Secrets []*decode.ParsedSecret  // static_resources.secrets, in order

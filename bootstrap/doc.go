@@ -13,6 +13,6 @@
 // upstream clusters are checked elsewhere: they come out as [Raw] nodes that
 // still know their positions.
 //
-// A [Config] is never changed after it was returned, so it may be read by any
-// number of goroutines. Nothing here keeps state between calls.
+// A Config is immutable, so any number of goroutines can read it. The package
+// keeps no state between calls.
 package bootstrap

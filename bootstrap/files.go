@@ -119,8 +119,8 @@ func cutPackage(text string) string {
 	return text
 }
 
-// FilePosition returns where the configuration names a file first, as
-// file:line:column: field, "" if nowhere.
+// FilePosition returns the first position at which the configuration names a
+// file, as file:line:column: field, or "" if there is none.
 func (c *Config) FilePosition(path string) string {
 	if c.Root.doc == nil {
 		return ""

@@ -46,8 +46,8 @@ const overlayName = "<config-yaml>"
 //go:embed default.yaml
 var defaultYAML string
 
-// Default returns the text of the configuration that is used when none is
-// given: a commented YAML file that may be copied and changed.
+// Default returns the text of the default configuration, a commented YAML file
+// that can be copied and changed.
 func Default() string { return defaultYAML }
 
 // Load reads, merges and checks a configuration. The error is an *[Errors]

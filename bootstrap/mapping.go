@@ -79,8 +79,8 @@ func (m *StatsDMapping) Load() (rules *mapping.Rules, warnings []string, err err
 	return rules, d.warnings, err
 }
 
-// ParseMapping parses the text of a mapping file. name is what positions show as
-// the file.
+// ParseMapping parses the text of a mapping file. name is the file name in
+// positions.
 func ParseMapping(name string, data []byte) (rules *mapping.Rules, warnings []string, err error) {
 	f := new(mappingFile)
 	d, err := f.parse(name, data)

@@ -291,10 +291,9 @@ func versionNumber(build string) uint64 {
 	return n
 }
 
-// Explainer returns a function that explains how a server with this
-// configuration that has not received anything yet would treat a line. It binds
-// nothing. Without a statsd section the defaults hold. The function is safe for
-// concurrent use.
+// Explainer returns a function that explains how a new server with this
+// configuration would handle a line. It binds nothing. Without a statsd
+// section, the defaults apply. The function is safe for concurrent use.
 func (c *Config) Explainer(o Startup) (func(line []byte) report.Explanation, error) {
 	opts, err := storeOptions(c, o.Tags, o.FakeSymbols)
 	if err != nil {

@@ -84,7 +84,8 @@ func Describe(path string, cert *x509.Certificate) Certificate {
 	return c
 }
 
-// DaysLeft returns the whole days from now until c expires, 0 if it has.
+// DaysLeft returns the whole days from now until c expires, or 0 if it has
+// expired.
 func (c *Certificate) DaysLeft(now time.Time) uint64 {
 	return secondsLeft(c.Until, now) / (24 * 3600)
 }

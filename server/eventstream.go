@@ -20,9 +20,9 @@ type CircuitStream struct {
 	// AnyOrigin lets pages of all origins read the stream. By default only callers
 	// without an Origin header and the read origins of the admin port can.
 	AnyOrigin bool
-	// MaxPending returns the limit of pending requests to a cluster at the default
-	// priority. The default uses the limits of the server's clusters, and 1024 for
-	// others.
+	// MaxPending returns the limit on pending requests to a cluster at the
+	// default priority. The default uses the limits of the server's clusters,
+	// and 1024 for others.
 	MaxPending func(cluster string) uint64
 }
 

@@ -41,9 +41,11 @@ type HotRestart struct {
 	UseDynamicBaseID bool
 	// BaseIDPath is the file to write the base ID to.
 	BaseIDPath string
-	// RestartEpoch is 0 for the first process, and incremented for each successor.
+	// RestartEpoch is 0 for the first process, and one higher for each
+	// successor.
 	RestartEpoch uint32
-	// SkipOnNoParent starts from scratch if there is no predecessor.
+	// SkipOnNoParent starts without a predecessor if there is none, instead of
+	// failing.
 	SkipOnNoParent bool
 	// SkipParentStats does not take over the stats of the predecessor.
 	SkipParentStats bool

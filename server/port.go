@@ -35,11 +35,12 @@ type Listener struct {
 	Address   string
 	Direction listeners.Direction
 	// TLS holds certificate files. If set, accepted connections are of type
-	// [*tls.Conn], and make their handshake at the first Read or Write. The files are
-	// shown by /certs, and reloaded by Reload and when they change. A gauge
-	// listener.<address>.ssl.certificate.<file>.expiration_unix_time_seconds shows
-	// when the certificate expires; <file> is the name of Chain without directory and
-	// extension.
+	// [*tls.Conn], and perform their handshake at the first Read or Write. The
+	// files are shown by /certs, and reloaded by Reload and when they change. A
+	// gauge
+	// listener.<address>.ssl.certificate.<file>.expiration_unix_time_seconds
+	// shows when the certificate expires; <file> is the name of Chain without
+	// directory and extension.
 	TLS *certs.Files
 	// Serve accepts connections once the server is initialized, until l is closed. It
 	// serves open connections until ctx is done, then closes them within a reasonable

@@ -9,8 +9,8 @@ import (
 
 // RulesSource is where the mapping rules of the StatsD input come from.
 type RulesSource struct {
-	// Load returns the rules, and warnings to log. It is called by New, by Reload
-	// and by the endpoint /ingest/reload, never twice at a time.
+	// Load returns the rules, and warnings to log. It is called by New, by
+	// Reload and by the endpoint /ingest/reload, never concurrently.
 	Load func() (rules *mapping.Rules, warnings []string, err error)
 	// File is what Load reads, or "" if it reads no file.
 	File string

@@ -79,8 +79,7 @@ type Config struct {
 	// CircuitStream configures the event stream for circuit breaker dashboards. If
 	// nil, there is none.
 	CircuitStream *CircuitStream
-	// Sinks make sinks of flushed stats, in addition to Flush.Sinks, for the store
-	// of the server and with a logger.
+	// Sinks create sinks for flushed stats, in addition to Flush.Sinks.
 	Sinks []NewSink
 	// HealthListeners are the listeners that answer health checks.
 	HealthListeners []HealthListener
@@ -145,8 +144,8 @@ type Config struct {
 	DefaultCommandLine admin.CommandLine
 }
 
-// NewSink makes a sink of the stats in a store. dial connects to a host of a cluster for
-// calls over gRPC; it can be used once sinks are flushed.
+// NewSink returns a sink for the stats of a store. dial connects to a host of a
+// cluster for gRPC calls; it can be used from the first flush on.
 type NewSink func(st *store.Store, log *slog.Logger, dial ClusterDialer) (flush.Sink, error)
 
 // ClusterDialer connects to a host of a cluster.
@@ -225,8 +224,9 @@ func (s *Server) onPanic(where string, value any) {
 // [Server.Run].
 func New(cfg Config) (*Server, error) { return assemble(cfg, eventlog.New()) }
 
-// Check returns the error that [New] would return. It opens no file for writing and
-// starts nothing, so it does not detect errors of Listen, such as an address in use.
+// Check returns the error that New would return. It opens no file for writing
+// and starts nothing, so it does not detect errors of Listen, such as an
+// address that is in use.
 func Check(cfg Config) error {
 	cfg.AccessLogs = slices.Clone(cfg.AccessLogs)
 	for i := range cfg.AccessLogs {

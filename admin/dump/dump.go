@@ -1,5 +1,5 @@
-// Package dump holds plain values of the configuration dump: a request for it, the
-// errors that it answers with, and the lists of resources in it.
+// Package dump holds plain values of the configuration dump: requests, error
+// responses and lists of resources.
 package dump
 
 import (
@@ -19,12 +19,12 @@ type Query struct {
 	Mask string
 	// Untyped also redacts data that only looks secret.
 	Untyped bool
-	// Match reports whether the resource of a name is shown. If nil, all are. Its
-	// error ends the dump.
+	// Match reports whether the resource with a name is included. If nil, all
+	// are. An error ends the dump.
 	Match func(name string) (bool, error)
 }
 
-// Matches reports whether the resource of a name is shown.
+// Matches reports whether the resource with a name is included.
 func (q *Query) Matches(name string) (bool, error) {
 	if q.Match == nil {
 		return true, nil
@@ -37,13 +37,13 @@ type Section struct {
 	// Key is the sort key of the section. The usual keys are "bootstrap", "clusters",
 	// "endpoint", "listeners", "route_scopes", "routes" and "secrets".
 	Key string
-	// Fields are the names of the fields that are no lists of resources.
+	// Fields are the names of the fields that are not lists of resources.
 	Fields []string
 	Lists  []List
 }
 
-// List is a list of resources. Names yields the name of each, or "", and reads the
-// list each time.
+// List is a list of resources. Names yields the name of each, or "" if it has
+// none, and reads the list at each call.
 type List struct {
 	Field string
 	Names iter.Seq[string]
@@ -61,12 +61,12 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return "dump: " + e.Text }
 
-// NotFound returns the error for a resource that no section has.
+// NotFound returns the error for a resource that is in no section.
 func NotFound(resource string) *Error {
 	return &Error{http.StatusNotFound, resource + " not found in config dump"}
 }
 
-// NotRepeated returns the error for a resource that is no list.
+// NotRepeated returns the error for a resource that is not a list.
 func NotRepeated(resource string) *Error {
 	return &Error{http.StatusBadRequest, resource + " is not a repeated field. Use ?mask=" + resource + " to get only this field"}
 }

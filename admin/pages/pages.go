@@ -2,10 +2,10 @@
 //
 //	if err := pages.Add(srv); err != nil { … }
 //
-// The pages are rendered by the server and work without scripts. A script of the
-// server's own makes them live. What a page shows and changes is subject to the roles
-// and modes of the endpoints behind it: a page offers a change only to clients that
-// may use its endpoint, and sends it there.
+// The pages are rendered by the server and work without scripts. A script from
+// the server makes them live. What a page shows and changes is subject to the
+// roles and modes of the endpoints behind it: a page offers a change only to
+// clients that may use its endpoint, and sends it there.
 //
 // Every page is a URL with its whole state in the query. The parameter "tsv" with the
 // id of a table returns that table as tab-separated values.
@@ -67,7 +67,8 @@ func table() []row {
 	}
 }
 
-// Add adds the pages to srv. It returns an error if a path of theirs is taken.
+// Add adds the pages to srv. It returns an error if one of their paths is
+// taken.
 func Add(srv *admin.Server) error {
 	s := &site{srv: srv, rows: table()}
 	for i := range s.rows {

@@ -6,6 +6,6 @@
 //	ln := tls.NewListener(inner, server.Config())
 //	err = server.Reload() // new files for new connections
 //
-// A program that loads its certificates itself describes them with [Parse] and adds
+// A program that loads certificates itself describes them with [Parse] and adds
 // them to the registry. All methods are safe for concurrent use.
 package certs

@@ -28,7 +28,7 @@ type Files struct {
 }
 
 // Server is the TLS side of a listener. Its files can be reloaded while
-// connections are open. Make it with [Load].
+// connections are open. Create it with [Load].
 type Server struct {
 	files   Files
 	handle  *certinfo.Handle
@@ -47,7 +47,7 @@ func Load(registry *certinfo.Registry, files Files) (*Server, error) {
 }
 
 // Config returns the settings for a listener. Each connection uses the
-// certificates that are current when it begins.
+// certificates that are current when it starts.
 func (s *Server) Config() *tls.Config {
 	now := s.current.Load()
 	return &tls.Config{

@@ -13,7 +13,7 @@ import (
 type Cluster struct {
 	Name    string
 	Version string     // of the update that brought it; not of static clusters
-	Message *anypb.Any // as it was given, with its own type; nil if no version was ever accepted
+	Message *anypb.Any // as received, with its own type; nil if no version was ever accepted
 	Updated time.Time  // when it was accepted
 	Failure *Failure   // the last update, if it was refused; nil if not
 }

@@ -7,6 +7,6 @@
 //	})
 //	r.Sections(false)
 //
-// Long lists are streamed while the dump is written, so that they are never in memory
-// as a whole. The messages still contain secrets, which the writer must redact.
+// Long lists are streamed while the dump is written and never held in memory as
+// a whole. The messages still contain secrets, which the writer must redact.
 package configdump

@@ -31,7 +31,7 @@ type Locality struct {
 	config.Locality
 	Priority uint32
 	Weight   *uint32 // nil: localities have no weights
-	// Apart means that the cluster has no localities: its endpoints are listed
+	// Apart is set if the cluster has no localities: its endpoints are listed
 	// separately.
 	Apart     bool
 	Endpoints []Endpoint

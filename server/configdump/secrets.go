@@ -15,8 +15,8 @@ import (
 type Secret struct {
 	Name    string
 	Version string     // of the update that brought it; not of static secrets
-	Message *anypb.Any // as it was given, with its own type; nil if nothing good came so far
-	Updated time.Time  // when it was accepted, or asked for if nothing came
+	Message *anypb.Any // as received, with its own type; nil if no version was accepted so far
+	Updated time.Time  // when it was accepted, or requested if there was no response
 	Failure *Failure   // the last update, if it was refused; nil if not
 }
 

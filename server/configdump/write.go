@@ -57,8 +57,8 @@ func (s Source) messages(endpoints bool) []Section {
 	return out
 }
 
-// Write writes the dump that a query asks for as JSON. It returns a [dump.Error]
-// before it writes anything, or an error of to or of the filter of the query.
+// Write writes the dump for a query as JSON. It returns a [dump.Error] before
+// it writes anything, or an error of to or of the filter of the query.
 func (s Source) Write(to io.Writer, q dump.Query) error {
 	d := writer{
 		Query: q, to: to, sections: s.messages(q.Endpoints),

@@ -14,20 +14,21 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
 
-// Config says where processes find each other. Path is required.
+// Config holds the names under which processes find each other. Path is
+// required.
 type Config struct {
-	// Path is what the names of sockets begin with; @ in front makes them
+	// Path is the prefix of the names of sockets; a leading @ makes them
 	// abstract.
 	Path string
-	// Mode is that of sockets in the file system. Default 0600.
+	// Mode is the mode of sockets in the file system. Default 0600.
 	Mode fs.FileMode
-	// BaseID distinguishes lines of processes that run side by side.
+	// BaseID distinguishes servers that run side by side.
 	BaseID uint32
-	// Epoch is the number of this process in its line, from 0.
+	// Epoch is 0 for the first process, and one higher for each successor.
 	Epoch uint32
 	// Timeout is how long to wait for the other process. Default 10 s.
 	Timeout time.Duration
-	// Log takes messages. Default: none.
+	// Logger receives log messages. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -48,7 +49,7 @@ func (c Config) address(epoch uint32) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("%s_parent_%d", c.Path, uint64(c.BaseID)*10+uint64(epoch)%epochs)}
 }
 
-// ErrInUse is wrapped by what [Listen] returns when another process has the
+// ErrInUse is wrapped by the error of [Listen] when another process has the
 // name.
 var ErrInUse = errors.New("the base id is in use by another server; a restart epoch one higher takes over from it, another base id runs beside it")
 

@@ -12,17 +12,16 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// ErrNoParent is wrapped by the error of [Dial] when there is no server to
-// follow.
+// ErrNoParent is wrapped by the error of [Dial] when there is no predecessor.
 var ErrNoParent = errors.New("no server of the epoch before answers")
 
-// Errors of the methods of [Child] once there is no parent any more. All of them
-// are wrapped together with [ErrGone].
+// Errors of the methods of [Child] once the parent is gone. The others are
+// wrapped together with ErrGone.
 var (
-	// ErrGone means that the parent does not answer any more.
+	// ErrGone means that the parent no longer answers.
 	ErrGone = errors.New("hotrestart: the parent is gone")
-	// ErrEnded means that the parent has ended in good order. It has handed over
-	// everything, unless it was ending when this process came.
+	// ErrEnded means that the parent has exited cleanly. It has handed over
+	// everything, unless it was already exiting when this process connected.
 	ErrEnded = errors.New("it has ended")
 	// ErrDied means that the process of the parent is dead.
 	ErrDied = errors.New("it has died")
@@ -30,18 +29,18 @@ var (
 
 // Successor receives what a parent hands over.
 type Successor struct {
-	// Stat takes a stat. The argument is valid during the call. If nil, stats
-	// stay with the parent.
+	// Stat is called with each stat. The argument is valid during the call. If
+	// nil, stats stay with the parent.
 	Stat func(*store.ExportedStat)
-	// Parcel takes what a sink of the parent has not delivered. If nil, parcels are
-	// dropped.
+	// Parcel is called with each parcel that a sink of the parent has not
+	// delivered. If nil, parcels are dropped.
 	Parcel func(Parcel)
-	// Connection takes a connection and owns its file. If nil, connections are
-	// closed.
+	// Connection is called with each connection and owns its file. If nil,
+	// connections are closed.
 	Connection func(Connection)
 }
 
-// Child is a process that follows another one. Its methods are safe for
+// Child is the successor's side of a hot restart. Its methods are safe for
 // concurrent use.
 type Child struct {
 	cfg    Config
@@ -57,7 +56,7 @@ type Child struct {
 	usage   Usage
 }
 
-// Dial connects to the server of the epoch before that of cfg. The error wraps
+// Dial connects to the server of the previous epoch. The error wraps
 // [ErrNoParent] if there is none, and [ErrEnded] if it is ending.
 func Dial(cfg Config, to Successor) (*Child, error) {
 	cfg = cfg.withDefaults()
@@ -109,7 +108,7 @@ func refusal(text []byte) error {
 	return errors.New(strings.ToValidUTF8(string(text[:min(len(text), most)]), "_"))
 }
 
-// Origin returns where the line of processes began.
+// Origin returns the origin of the chain of processes.
 func (c *Child) Origin() Origin { return c.origin }
 
 // Sockets returns duplicates of the parent's sockets. The caller owns them.
@@ -128,21 +127,22 @@ func (c *Child) Sockets() (all []Socket, err error) {
 // Before Commit they are copies, and the parent keeps flushing them.
 func (c *Child) Stats() error { return c.ask(askStats, nil) }
 
-// Commit moves the duty to flush the stats to this process. The parent flushes a
-// last time and sends the changes since Stats. It serves until Drain, and becomes
-// whole again if this process dies.
+// Commit makes this process responsible for flushing the stats. The parent
+// flushes a last time and sends the changes since Stats. It serves until Drain,
+// and flushes again if this process dies.
 func (c *Child) Commit() error { return c.ask(askCommit, nil) }
 
-// Watch takes what a parent that ends has left, and its usage. It must be
-// called regularly: a parent that ends waits for it, but not for ever.
+// Watch receives the usage of the parent and, when it exits, the state that it
+// hands over. Call it regularly: an exiting parent waits for it for a limited
+// time.
 func (c *Child) Watch() error { return c.ask(askUsage, nil) }
 
-// Drain makes the parent stop accepting and reading datagrams. It takes them up
-// again if this process dies.
+// Drain makes the parent stop accepting connections and reading datagrams. It
+// resumes both if this process dies.
 func (c *Child) Drain() error { return c.ask(askDrain, nil) }
 
-// Terminate ends the parent. When it returns nil the successor has got all
-// connections and the last stats.
+// Terminate ends the parent. When it returns nil, the successor has received
+// all connections and the last stats.
 func (c *Child) Terminate() error {
 	err := c.ask(askTerminate, nil)
 	c.mu.Lock()
@@ -154,7 +154,7 @@ func (c *Child) Terminate() error {
 	return err
 }
 
-// Usage returns the last usage of the parent, zero once it is gone.
+// Usage returns the last reported usage of the parent, or zero once it is gone.
 func (c *Child) Usage() Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

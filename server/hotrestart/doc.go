@@ -7,10 +7,10 @@
 // them ([Child.Commit]). Then the old server stops accepting ([Child.Drain]), and
 // in the end it hands over its connections and ends ([Child.Terminate]).
 //
-// A successor that dies before the end leaves no trace: the old server continues
-// with everything that the successor has not acknowledged, and serves again. An
-// old server that dies leaves a successor that continues alone. Whether the other
-// process is dead, and not merely silent, is decided by its socket.
+// If the successor dies before the end, the old server serves again and
+// continues with everything that the successor has not acknowledged. If the old
+// server dies, the successor continues alone. The socket of the other process
+// shows whether it is dead, and not merely silent.
 //
 // Both sides accept only processes of the same user or of root. Messages are
 // bounded and numbered, their version is checked, and no side waits for the other

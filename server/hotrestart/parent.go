@@ -14,10 +14,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Process is a server that another one can follow. Its methods are called one
-// at a time, except for Lost.
+// Process is a server that can have a successor. Its methods are called one at
+// a time, except for Lost.
 type Process interface {
-	// Ready returns why the server cannot be followed now, nil if it can.
+	// Ready returns an error if the server cannot have a successor now.
 	Ready() error
 	// Serving reports whether the server serves, or has served. It can be called
 	// at any time.
@@ -31,20 +31,22 @@ type Process interface {
 	Stats(yield func(*store.ExportedStat) bool)
 	// Commit flushes the stats a last time. From then on the successor does so.
 	Commit()
-	// Acknowledged reports that the successor has all that Stats has yielded.
+	// Acknowledged is called when the successor has everything that Stats has
+	// yielded.
 	Acknowledged()
-	// Parcels returns what sinks have not delivered, after Commit. It belongs to the
-	// successor once Acknowledged is called.
+	// Parcels returns the parcels that sinks have not delivered, after Commit.
+	// The successor owns them once Acknowledged is called.
 	Parcels() []Parcel
 	Usage() Usage
-	// Drain stops accepting and reading datagrams, so that both can resume.
+	// Drain stops accepting connections and reading datagrams, in a way that
+	// both can resume.
 	Drain()
-	// Terminate begins the end of the server and does not wait for it.
+	// Terminate starts the shutdown of the server and does not wait for it.
 	Terminate()
-	// Lost reports that the successor went away before Part. If the server is
-	// replaced, the successor is alive and has committed: the server must end.
-	// Otherwise it must be as it was before there was a successor, unless it was
-	// terminated.
+	// Lost is called when the connection to the successor ends before Part. If
+	// replaced is set, the successor is alive and has committed: the server
+	// must exit. Otherwise it must return to the state before there was a
+	// successor, unless it was terminated.
 	Lost(replaced bool)
 }
 
@@ -54,14 +56,14 @@ type Socket struct {
 	Files   []*os.File
 }
 
-// Connection is an open connection that is given away.
+// Connection is an open connection that is handed over.
 type Connection struct {
 	Address string // of the listener
 	File    *os.File
 	Read    []byte // bytes read but not consumed
 }
 
-// Parent waits for a successor. Make it with [Listen], then Run.
+// Parent waits for a successor. Create it with [Listen], then call Run.
 type Parent struct {
 	cfg Config
 	ln  listener
@@ -80,7 +82,7 @@ type Parent struct {
 }
 
 // Listen binds the socket of this process. The error wraps [ErrInUse] if
-// another one has it.
+// another process has it.
 func Listen(cfg Config) (*Parent, error) {
 	cfg = cfg.withDefaults()
 	if !available {
@@ -93,8 +95,8 @@ func Listen(cfg Config) (*Parent, error) {
 	return &Parent{cfg: cfg, ln: ln}, nil
 }
 
-// Close ends listening and removes the socket, unless another one has taken its
-// place.
+// Close stops listening and removes the socket, unless another one has taken
+// its place.
 func (p *Parent) Close() {
 	p.closing.Do(func() {
 		_ = p.ln.Close() // what waits is refused
@@ -337,7 +339,7 @@ func (p *Parent) sendParcels(l *link, all []Parcel) error {
 	return nil
 }
 
-// Handoff is the end of a process that has a successor.
+// Handoff passes the last state of a process to its successor.
 type Handoff struct {
 	p    *Parent
 	link *link
@@ -345,8 +347,8 @@ type Handoff struct {
 	err  error
 }
 
-// Part begins the end of this process. It returns nil if there is no successor.
-// Otherwise Finish must be called.
+// Part starts the handoff at the end of this process. It returns nil if there
+// is no successor. Otherwise Finish must be called.
 func (p *Parent) Part() *Handoff {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -358,8 +360,8 @@ func (p *Parent) Part() *Handoff {
 	return &Handoff{p: p, link: p.link}
 }
 
-// Connection gives an open connection to the successor and closes the file. It
-// reports false if that was not possible. It is safe for concurrent use.
+// Connection hands an open connection to the successor and closes the file. It
+// returns false if that was not possible. It is safe for concurrent use.
 func (t *Handoff) Connection(c Connection) bool {
 	defer c.File.Close()
 	t.mu.Lock()
@@ -370,10 +372,11 @@ func (t *Handoff) Connection(c Connection) bool {
 	return t.err == nil
 }
 
-// Finish sends the last stats and what sinks have not delivered, if the successor wants
-// stats, and ends the connection when the successor has acknowledged them. If it returns
-// an error they are still to be flushed and delivered. A successor that keeps the connection open and
-// says nothing still has them to read: it may be suspended.
+// Finish sends the last stats and the packets that sinks have not delivered, if
+// the successor takes stats, and closes the connection when the successor has
+// acknowledged them. After an error, this process must still flush and deliver
+// them. A successor that keeps the connection open without answering may be
+// suspended and still read them.
 func (t *Handoff) Finish(process Process) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	magic = 0x68727374 // hrst
 )
 
-// Version is the version of the protocol as users see it, "disabled" where the
+// Version returns the version of the protocol for display, or "disabled" if the
 // system does not support hot restarts.
 func Version() string {
 	if !available {
@@ -159,7 +159,7 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// Origin is where a line of processes began.
+// Origin describes the beginning of a chain of hot restarts.
 type Origin struct {
 	Start      time.Time // of the first process
 	Generation uint64    // of the process that answers
@@ -175,7 +175,7 @@ func parseOrigin(b []byte) (Origin, error) {
 	return o, r.done()
 }
 
-// Usage is what a process uses.
+// Usage is the resource usage of a process.
 type Usage struct {
 	Memory      uint64 // allocated bytes
 	Connections uint64 // open ones
@@ -242,7 +242,8 @@ func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 	return r.done()
 }
 
-// Parcel is something that a sink of this process has not delivered.
+// Parcel is a packet, or increments, that a sink of this process has not
+// delivered.
 type Parcel struct {
 	Sink, Form string
 	Shard      int

@@ -49,12 +49,13 @@ type Config struct {
 	Layers         []Layer
 	ServiceCluster string
 	Stats          Stats
-	// MaxOverrides and MaxOverrideBytes bound the entries of the admin layer, and
-	// the size of their keys and values. Defaults 10,000 and 1 MiB.
+	// MaxOverrides and MaxOverrideBytes limit the number of entries in the
+	// admin layer, and the total size of their keys and values. Defaults 10,000
+	// and 1 MiB.
 	MaxOverrides, MaxOverrideBytes int
 	Logger                         *slog.Logger // nil: none
-	// Changed is called after every new snapshot but the first, without a lock
-	// held, possibly by several goroutines at once. Nil disables it.
+	// Changed is called after every new snapshot except the first, without a
+	// lock held, possibly concurrently. It may be nil.
 	Changed func()
 }
 

@@ -7,7 +7,7 @@
 //		Addresses: []listeners.Address{listeners.FromNet(ln.Addr())},
 //		Stop: func() { ln.Close() },
 //	})
-//	reg.Drain(true) // stops inbound listeners; more of them are refused from here on
+//	reg.Drain(true) // stops inbound listeners; no more can be added from here on
 //
 // A stopped listener stays in the list. All methods are safe for concurrent use; the
 // functions of listeners are called without holding a lock.
