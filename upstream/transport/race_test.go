@@ -181,3 +181,21 @@ func TestAttemptsPanic(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchedDirectoriesAreCounted: a directory is watched until its last context has gone,
+// and removing a context again does nothing.
+func TestWatchedDirectoriesAreCounted(t *testing.T) {
+	f := New(Config{})
+	a, b := &tlsContext{directories: []string{"/a", "/both"}}, &tlsContext{directories: []string{"/both"}}
+	f.add(a)
+	f.add(b)
+	f.remove(a)
+	f.remove(a)
+	if len(f.watched) != 1 || f.watched["/both"] != 1 || len(f.contexts) != 1 {
+		t.Errorf("%d contexts watch %v", len(f.contexts), f.watched)
+	}
+	f.remove(b)
+	if len(f.watched)+len(f.contexts) != 0 {
+		t.Errorf("left: %d contexts, watched %v", len(f.contexts), f.watched)
+	}
+}

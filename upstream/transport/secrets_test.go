@@ -402,6 +402,45 @@ func TestTwoSecretsAtOnce(t *testing.T) {
 	}
 }
 
+// TestReloadBetweenSecrets: a reload while the first secret is missing keeps the second.
+func TestReloadBetweenSecrets(t *testing.T) {
+	ca := authorityFor(t, "ca", 1, nil)
+	s := serve(t, asking(ca.issue(t, 10, nil)))
+	f := &secretFixture{}
+	factory := transport.New(transport.Config{Now: start, Secrets: &f.deliverer, Registry: &f.Registry})
+	f.fixture = dialerOf(t, factory, cluster(trust(ca, bySecrets)))
+	f.Follow(func() {})
+	f.mustDeliver(t, caSecret(ca))
+	if err := factory.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	f.mustDeliver(t, certSecret(ca.issue(t, 20, nil)))
+	f.mustSay(t, hostAt(s.address, nil), transport.Options{})
+	if got := serial(s.last(t)); got != "14" {
+		t.Errorf("client certificate %s, want 14", got)
+	}
+	stranger := serve(t, asking(authorityFor(t, "other", 2, nil).issue(t, 11, nil)))
+	if _, err := f.say(t, hostAt(stranger.address, nil), transport.Options{}); err == nil {
+		t.Error("a server is accepted that the second secret does not trust")
+	}
+}
+
+// TestSecretsOfMatches: sockets that are chosen by a match await their secrets, too.
+func TestSecretsOfMatches(t *testing.T) {
+	ca := authorityFor(t, "ca", 1, nil)
+	c := cluster(trust(ca, bySecrets))
+	named := func(name string) config.SocketMatch {
+		return config.SocketMatch{Name: name, Socket: config.Socket{Kind: config.TLSSocket, TLS: trust(ca, func(c *config.TLS) { c.CertificateSecrets = []config.SecretSource{remote(name)} })}}
+	}
+	c.Sockets.Matches = []config.SocketMatch{{Name: "plain", Socket: config.Socket{Kind: config.RawBuffer}}, named("a"), named("b")}
+	var d deliverer
+	f := dialerOf(t, transport.New(transport.Config{Now: start, Secrets: &d}), c)
+	f.Follow(func() {})
+	if got := strings.Join(f.Awaited(), " "); got != "a b cert ca" {
+		t.Errorf("awaited %q", got)
+	}
+}
+
 // TestSecretsAreReadOnceForAll counts reads of the files of a secret shared by many
 // contexts. The next version reads them again.
 func TestSecretsAreReadOnceForAll(t *testing.T) {
