@@ -215,8 +215,9 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 		figure("Unhealthy hosts", "clusters", uint64(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
 	}
 	counted := func(kind render.Type) int { return render.NewWalk(list, render.Options{Type: kind}).Rest() }
-	figure("Stats", "stats", uint64(counted(render.All)), "", plural(counted(render.Counters), "counter")+", "+plural(counted(render.Gauges), "gauge")+", "+
-		plural(counted(render.Histograms), "histogram")+", "+plural(counted(render.TextReadouts), "text"), "")
+	counters, gauges, histograms, texts := counted(render.Counters), counted(render.Gauges), counted(render.Histograms), counted(render.TextReadouts)
+	figure("Stats", "stats", uint64(counters+gauges+histograms+texts), "",
+		plural(counters, "counter")+", "+plural(gauges, "gauge")+", "+plural(histograms, "histogram")+", "+plural(texts, "text"), "")
 	read := v.src.Memory
 	if read == nil {
 		read = admin.ProcessMemory
