@@ -61,8 +61,8 @@ type Config struct {
 	// Checks is the number of service checks to keep. Default 1000; negative
 	// for none.
 	Checks int
-	// CheckGauges also makes a gauge of each service check, with its name and
-	// tags and the status as value. Default off.
+	// CheckGauges also creates a gauge for each service check, with its name
+	// and tags and the status as value. Default off.
 	CheckGauges bool
 	// OnEvent gets the line of each accepted event and service check, without the line
 	// feed, which is valid during the call. It is called at the same time by several
@@ -171,7 +171,7 @@ type ParseConfig struct {
 	Exporter bool
 }
 
-// Limits bound what senders can cause. See also [line.Config].
+// Limits bound the state that senders can create. See also [line.Config].
 type Limits struct {
 	LineBytes       int // default 8192
 	LinesPerPacket  int // default 4096
@@ -219,7 +219,7 @@ type TTL struct {
 	Counter, Gauge, Histogram, Set time.Duration
 }
 
-// String returns a sentence about what t does, for pages.
+// String returns a sentence that describes t, for pages.
 func (t TTL) String() string {
 	if t == (TTL{}) {
 		return "off: series stay until they are forgotten or the server stops; statsd.ttl sets how long they stay without samples"

@@ -10,10 +10,10 @@
 //
 // Each datagram socket has one goroutine that reads, parses and applies lines;
 // no line moves between goroutines. Stream connections have a goroutine each
-// and share a few workers, which own the state that parsing needs. The series
-// cache of a worker maps the raw bytes of a name and its tags to the stat, so
-// that applying a line with a known name takes no lookup and no allocation.
+// and share a few workers, which own the state for parsing. The series cache of
+// a worker maps the raw bytes of a name and its tags to the stat, so that
+// applying a line with a known name takes no store lookup and no allocation.
 //
-// Every loss is counted: a line is applied or counted under one reason or
-// limit, and datagrams that the kernel dropped are counted too.
+// Every loss is counted: a line is either applied or counted under one reason
+// or limit. Datagrams that the kernel dropped are counted too.
 package statsd

@@ -13,7 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// Explain describes what would happen to a line, without applying it. It is
+// Explain describes how a line would be handled, without applying it. It is
 // safe for concurrent use.
 func (s *Server) Explain(text []byte) report.Explanation {
 	if i := slices.Index(text, '\n'); i >= 0 {

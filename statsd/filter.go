@@ -31,8 +31,8 @@ type TagFilter struct {
 // TagValues limits the values of a tag.
 type TagValues struct {
 	Key   string
-	Max   int    // the first values, which are kept for good
-	Other string // takes the place of further values
+	Max   int    // number of values, the first ones received, that are kept
+	Other string // replaces further values
 }
 
 // valueFilter is the state of the filters of values.

@@ -140,7 +140,7 @@ func (l *listener) wait() bool {
 	return true
 }
 
-// Relay returns the relay, nil if there is none.
+// Relay returns the relay, or nil if there is none.
 func (s *Server) Relay() *relay.Relay { return s.relay }
 
 // HandOver closes the listeners for a successor that has their sockets, and
@@ -165,7 +165,7 @@ type Connection struct {
 	Read    []byte   // input that was read but not applied: part of a line or frame
 }
 
-// TakeConnections gives away all open connections without TLS and returns when
+// TakeConnections hands over all open connections without TLS and returns when
 // none is left. take is called concurrently; it owns its argument, and the
 // server no longer reads from that connection. If take returns false, or the
 // system refuses, the server keeps the connection.
@@ -228,8 +228,8 @@ func (st *stream) handOver() bool {
 	return false
 }
 
-// Adopt serves a connection that another server gave away, and closes the file.
-// If no stream listener has its address, Adopt closes the connection and
+// Adopt serves a connection that another server has handed over, and closes the
+// file. If no stream listener has its address, Adopt closes the connection and
 // returns an error.
 func (s *Server) Adopt(c Connection) error {
 	conn, err := net.FileConn(c.File)

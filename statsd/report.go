@@ -189,7 +189,8 @@ func (s *Server) Report() report.Report {
 	return r
 }
 
-// Recent returns the part of a [Server.Report] that is at hand.
+// Recent returns the part of a [Server.Report] that needs no walk over the
+// names.
 func (s *Server) Recent() (out report.Recent) {
 	s.flushMu.Lock()
 	out.Samples = s.recent.rates(topKept)

@@ -413,9 +413,9 @@ func (s *Server) SetRules(rules *mapping.Rules) {
 	s.metrics.rules.Set(uint64(rules.Len()))
 }
 
-// ReloadRules replaces the mapping rules by what load returns. If it
+// ReloadRules replaces the mapping rules with the result of load. If load
 // fails, the rules stay and the error is returned. The outcome is counted, and
-// part of what Mapping returns.
+// included in the result of [Server.Mapping].
 func (s *Server) ReloadRules(load func() (*mapping.Rules, error)) error {
 	rules, err := load()
 	r := reload{at: s.cfg.Now(), err: err}
@@ -515,7 +515,7 @@ func (s *ruleset) describe(n ruleNumber) *report.Rule {
 	return out
 }
 
-// Mapping describes the mapping rules and their use.
+// Mapping describes the mapping rules and how often each matched.
 func (s *Server) Mapping() report.Mapping {
 	m := report.Mapping{
 		Mapped: s.metrics.actions[0].Total(), Dropped: s.metrics.actions[1].Total(),

@@ -196,8 +196,9 @@ func (s *Server) listen(logs *[]message) error {
 }
 
 // Run receives lines until ctx ends. Then it stops accepting connections, reads
-// pending input for up to 250 ms, closes the sockets, sends what waits to be
-// relayed for up to 5 s, and returns. Run can be called once, after Listen.
+// pending input for up to 250 ms, closes the sockets, sends lines queued for
+// relay targets for up to 5 s, and returns. Run can be called once, after
+// Listen.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != listening {
@@ -360,8 +361,8 @@ func (s *Server) allWorkers() []*worker {
 }
 
 // Flush prepares a flush of the store at the time now: it publishes the counts
-// of sets and starts their next interval, updates the gauges about the server,
-// and makes limits decide again about series over a limit.
+// of sets and starts their next interval, updates the server's own gauges, and
+// lets series beyond a limit be checked against it again.
 func (s *Server) Flush(now time.Time) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Unsupported is the error of a cluster field that nothing implements.
+// Unsupported is the error for a cluster field that neither the library nor the
+// proxy implements.
 type Unsupported struct {
 	Field  string // path in the names of the configuration
 	Reason string

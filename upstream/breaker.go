@@ -63,11 +63,11 @@ func (r *Resource) Max() uint64 {
 	return r.limit.Load()
 }
 
-// Current returns the number in use, at least 0.
+// Current returns the number in use.
 func (r *Resource) Current() uint64 { return uint64(max(r.current.Load(), 0)) }
 
-// CanTake reports whether less than the maximum is in use. If not, it counts the
-// overflow.
+// CanTake reports whether fewer than the maximum are in use. If not, it counts
+// the overflow.
 func (r *Resource) CanTake() bool {
 	if r.Current() < r.Max() {
 		return true

@@ -214,8 +214,8 @@ func (c *Cluster) drop() {
 	}
 }
 
-// Release ends the use of a cluster that [Handle.Acquire] returned. If c is nil, it
-// does nothing.
+// Release ends the use of a cluster that [Handle.Acquire] returned. Release of
+// a nil Cluster does nothing.
 func (c *Cluster) Release() {
 	if c != nil {
 		c.drop()
@@ -522,8 +522,8 @@ func (c *Cluster) close() {
 	}
 }
 
-// AwaitedSecrets returns the names of the secrets that the cluster awaits before it
-// looks for its hosts.
+// AwaitedSecrets returns the names of the secrets that the cluster waits for
+// before it discovers its hosts.
 func (c *Cluster) AwaitedSecrets() []string { return c.dialer.Awaited() }
 
 // Discovered reports whether the first answer about the hosts has arrived.
@@ -533,7 +533,8 @@ func (c *Cluster) Discovered() bool {
 	return c.discovered
 }
 
-// Ready reports whether the cluster has found its hosts and checked them once.
+// Ready reports whether the cluster has discovered its hosts and checked them
+// once.
 func (c *Cluster) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,9 +12,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// UpdateHosts replaces the hosts of a group by the hosts of a, and reports whether
-// anything changed. Hosts of different groups never replace each other: a source whose
-// hosts change independently, for example by name, uses several groups, others group 0.
+// UpdateHosts replaces the hosts of a group with the hosts of a, and reports
+// whether anything changed. Hosts of different groups never replace each other:
+// a source whose hosts change independently, for example by name, uses several
+// groups, others group 0.
 func (c *Cluster) UpdateHosts(group int, a *Assignment) bool {
 	c.updating.Lock()
 	defer c.updating.Unlock()

@@ -32,8 +32,8 @@ type Config struct {
 	// Runtime overrides numbers; nil overrides nothing. Call
 	// [Manager.RuntimeChanged] when its values change.
 	Runtime config.Runtime
-	// Rand returns uniform random numbers and is called concurrently; nil means
-	// math/rand/v2.
+	// Rand returns uniform random numbers and must be safe for concurrent use;
+	// nil means math/rand/v2.
 	Rand func() uint64
 	// Seed is the position at which round robin starts; 0 is the first host. Processes
 	// that start together should have different seeds, or all begin with the same host.
@@ -48,8 +48,8 @@ type Config struct {
 	// Source returns the source of hosts for a cluster that is neither STATIC nor
 	// ORIGINAL_DST. Nil rejects such clusters.
 	Source func(*config.Cluster) (Source, error)
-	// OriginalHosts is the maximum number of hosts in a cluster of type ORIGINAL_DST.
-	// Requests to further hosts find none and are counted in
+	// OriginalHosts is the maximum number of hosts in a cluster of type
+	// ORIGINAL_DST. Picks for further hosts fail and are counted in
 	// original_dst_host_overflow. 0 means 10,000, a negative number no limit.
 	OriginalHosts int
 	// Supported lists the optional cluster fields that the proxy implements itself,
@@ -148,7 +148,7 @@ type entry struct {
 // Name returns the name of the cluster.
 func (h *Handle) Name() string { return h.name }
 
-// Current returns the active cluster, nil if it was removed or h is nil.
+// Current returns the active cluster, or nil if it was removed or h is nil.
 func (h *Handle) Current() *Cluster {
 	if h == nil {
 		return nil
@@ -159,9 +159,10 @@ func (h *Handle) Current() *Cluster {
 	return nil
 }
 
-// Acquire returns the active cluster for one request or connection, nil if it was
-// removed or h is nil: Pick and Release accept that. The cluster's statistics stay until [Cluster.Release] even if it is
-// replaced or removed meanwhile, so that none of the request's counts are lost.
+// Acquire returns the active cluster for one request or connection, or nil if
+// it was removed or h is nil; Pick and Release accept a nil Cluster. The
+// cluster's statistics stay until [Cluster.Release] even if it is replaced or
+// removed meanwhile, so that none of the request's counts are lost.
 func (h *Handle) Acquire() *Cluster {
 	for {
 		c := h.Current()
@@ -216,8 +217,8 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Cluster returns the handle of an active cluster, nil if there is none with that
-// name. The handle stays valid until the cluster is removed.
+// Cluster returns the handle of an active cluster, or nil if there is none with
+// that name. The handle stays valid until the cluster is removed.
 func (m *Manager) Cluster(name string) *Handle {
 	return m.active.find(name)
 }
@@ -229,9 +230,10 @@ func (m *Manager) AddStatic(p Parsed) error {
 	return err
 }
 
-// AddOrUpdate adds a cluster or a new version of it. It returns false and does nothing
-// if the cluster is unchanged or belongs to the static configuration. A new version
-// serves as soon as it has found and checked its hosts.
+// AddOrUpdate adds a cluster or a new version of it. It returns false and does
+// nothing if the cluster is unchanged or belongs to the static configuration. A
+// new version becomes active as soon as it has discovered and checked its
+// hosts.
 func (m *Manager) AddOrUpdate(p Parsed, version string) (changed bool, err error) {
 	return m.add(p, version, true)
 }
@@ -415,8 +417,8 @@ func (m *Manager) begin(list []*Cluster) error {
 	return errors.Join(errs...)
 }
 
-// Start lets all clusters find their hosts: first the primary ones and, when they are
-// ready, the others.
+// Start starts host discovery for all clusters: first for the primary ones and,
+// when they are ready, for the others.
 func (m *Manager) Start() error {
 	m.mu.Lock()
 	if m.started || m.closed {
@@ -482,9 +484,9 @@ func closeOnce(c chan struct{}) {
 // PrimaryReady is closed when all primary clusters are ready for the first time.
 func (m *Manager) PrimaryReady() <-chan struct{} { return m.primaryDone }
 
-// Expect announces clusters that are added later but belong to the start:
-// [Manager.Ready] waits until done is called and they are ready. Later calls have no
-// effect.
+// Expect announces clusters that are added later but are part of startup:
+// [Manager.Ready] waits until done is called and they are ready. Later calls
+// have no effect.
 func (m *Manager) Expect() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -631,7 +633,7 @@ func (m *Manager) gaugesLocked() {
 // SetVersion stores the version of the last update of clusters.
 func (m *Manager) SetVersion(v string) { m.version.Store(&v) }
 
-// Version returns the version of the last update, empty if there was none.
+// Version returns the version of the last update, or "" if there was none.
 func (m *Manager) Version() string { return *m.version.Load() }
 
 // RuntimeChanged applies changed runtime values to all clusters.

@@ -3,7 +3,7 @@ package upstream
 import "math"
 
 // DropOverload returns the percentage of requests, 0 to 100, that
-// [Cluster.DropRequest] drops as the last assignment asks.
+// [Cluster.DropRequest] drops according to the last assignment.
 func (c *Cluster) DropOverload() float64 { return math.Float64frombits(c.dropOverload.Load()) }
 
 // DropRequest decides at random whether to refuse a request because the assignment

@@ -13,8 +13,8 @@ import (
 )
 
 // OriginalDstHeader returns the name of the header whose first value belongs in
-// DestinationHeader of a pick's context, empty if headers do not select hosts of the
-// cluster.
+// DestinationHeader of a pick's context, or "" if headers do not select hosts
+// of the cluster.
 func (c *Cluster) OriginalDstHeader() string {
 	o := &c.config.LB.OriginalDst
 	switch {
@@ -26,7 +26,7 @@ func (c *Cluster) OriginalDstHeader() string {
 	return "x-" + c.env.product + "-original-dst-host"
 }
 
-// ConnStarted records that a pool begins to connect to h. Each call must be
+// ConnStarted records that a pool starts to connect to h. Each call must be
 // followed by a call of [Cluster.ConnFailed] or [Cluster.ConnClosed].
 func (c *Cluster) ConnStarted(h *host.Host) {
 	c.hold()
@@ -36,13 +36,14 @@ func (c *Cluster) ConnStarted(h *host.Host) {
 	h.Stats.CxActive.Inc()
 }
 
-// ConnEstablished records that a connection to h is made, and how long that took.
+// ConnEstablished records that a connection to h was established, and how long
+// that took.
 func (c *Cluster) ConnEstablished(h *host.Host, took time.Duration) {
 	c.stats.CxConnectMS.Record(uint64(max(took.Milliseconds(), 0)))
 	h.ReportResult(host.ConnectSuccess, 0)
 }
 
-// ConnFailed records that a started connection to h was not made, and that it is
+// ConnFailed records that a started connection to h was not established and is
 // closed.
 func (c *Cluster) ConnFailed(h *host.Host, timeout bool) {
 	if timeout {
@@ -136,8 +137,9 @@ type RequestEnd struct {
 	RemoteReset    bool
 	LocalReset     bool
 	ConnectionLost bool // the connection failed under the request
-	// BadAnswer is set if the host broke the protocol: its answer is not HTTP, or
-	// exceeds a limit of headers or size. The host is charged with a 502.
+	// BadAnswer is set if the host violated the protocol: its answer is not
+	// HTTP, or exceeds a limit on headers or size. It counts as a 502 of the
+	// host.
 	BadAnswer bool
 }
 

@@ -14,12 +14,13 @@ import (
 // tunnelBuffer limits the bytes in transit in each direction of a tunnel.
 const tunnelBuffer = 32 << 10
 
-// Tunnel copies between client and the host until both have ended their sending side,
-// either fails, nothing has moved for the idle time, or ctx is done. Then it closes
-// both. An end is passed on if the other connection has a CloseWrite method;
-// otherwise it ends the tunnel. If idle is 0, there is no limit. The buffers are at
-// most as large as the cluster's buffer limit. It returns the number of bytes that
-// went to the host and to the client.
+// Tunnel copies between client and the host until both have closed their
+// sending side, either fails, no data has moved for the idle time, or ctx is
+// done. Then it closes both. The end of one side is passed on if the other
+// connection has a CloseWrite method; otherwise it ends the tunnel. If idle is
+// 0, there is no idle limit. The buffers are at most as large as the cluster's
+// buffer limit. It returns the number of bytes sent to the host and to the
+// client.
 func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) (toHost, toClient uint64) {
 	defer c.Close()
 	defer client.Close()

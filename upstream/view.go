@@ -22,7 +22,7 @@ type View struct {
 	DropOverload float64     // percentage of requests to drop
 }
 
-// EDSServiceName returns the name under which EDS knows the cluster, empty if
+// EDSServiceName returns the name under which EDS knows the cluster, or "" if
 // that is the cluster's name or its hosts do not come from EDS.
 func (v *View) EDSServiceName() string {
 	if eds := v.Config.EDS; eds != nil && eds.ServiceName != v.Name {

@@ -14,8 +14,8 @@ const (
 
 // Config configures a [Parser]. The zero value means all defaults.
 type Config struct {
-	// Off lists the disabled tag styles. Their special characters then have no
-	// meaning. Default: none.
+	// Off lists the disabled tag styles, whose special characters then have no
+	// special meaning. Default: none.
 	Off Styles
 
 	// TagContainer turns a container option (c:) into the tag container_id.
@@ -26,7 +26,7 @@ type Config struct {
 	// Exporter reads lines as statsd_exporter does: dots at the end of a name
 	// stay, tags without a value are errors, and timers can be negative.
 	Exporter bool
-	// AppendKey appends what a tag key is changed to. Of tags whose keys are
+	// AppendKey appends the replacement of a tag key. Of tags whose keys are
 	// then equal, the last one wins. Default: keys stay as received.
 	AppendKey func(dst, key []byte) []byte
 

@@ -124,8 +124,7 @@ func (p *Parser) ParseServiceCheck(l *Line) (ServiceCheck, Reason) {
 }
 
 // IdentifyCheck gives l the name and tags of the service check just parsed from
-// it, as for a metric. It returns the reason if they are not valid for a
-// metric.
+// it, as for a metric. It returns a reason if they are not valid for a metric.
 func (p *Parser) IdentifyCheck(l *Line, s *ServiceCheck) Reason {
 	if r := p.checkName(l, []byte(s.Name)); r != OK {
 		return r

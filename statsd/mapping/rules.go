@@ -68,8 +68,8 @@ type Rule struct {
 	Position string
 }
 
-// Observe says how the metrics of observers are shown: as a summary if it has
-// quantiles, else as a histogram.
+// Observe is the form of the metrics of observers: a summary if it has
+// quantiles, otherwise a histogram.
 type Observe struct {
 	Quantiles []float64     // in [0, 1]
 	MaxAge    time.Duration // window of the quantiles; 0 means 10 minutes
@@ -80,7 +80,7 @@ type Observe struct {
 	NativeBuckets int     // most buckets of a native histogram; 0 means no limit
 }
 
-// Scaled returns a value of a sample as the rule changes it.
+// Scaled returns the value of a sample after the rule has scaled it.
 func (r *Rule) Scaled(v float64) float64 {
 	if r.Zero {
 		return 0
@@ -146,8 +146,8 @@ func (e *RuleError) Error() string {
 // Unwrap returns the reason.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// New compiles rules. The error is a *[RuleError], except for too many rules.
-// The caller must not change c afterwards.
+// New compiles rules. The error is a [*RuleError], unless there are too many
+// rules. The caller must not change c afterwards.
 func New(c Config) (*Rules, error) {
 	if len(c.Rules) > MaxRules {
 		return nil, fmt.Errorf("mapping: %d rules are more than the limit of %d", len(c.Rules), MaxRules)
@@ -232,7 +232,7 @@ func (r *Rules) Len() int { return len(r.rules) }
 func (r *Rules) Rule(i int) *Rule { return &r.cfg.Rules[i] }
 
 // Shadowed returns the number of an earlier rule that matches every name that
-// rule i matches, so that rule i never applies.
+// rule i matches, so that rule i never applies. ok is false if there is none.
 func (r *Rules) Shadowed(i int) (by int, ok bool) {
 	by = r.rules[i].shadowed
 	return by, by >= 0

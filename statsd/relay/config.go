@@ -45,8 +45,9 @@ type Config struct {
 	// Timeout limits an attempt to connect, to send or to check a target. Default
 	// 2 s.
 	Timeout time.Duration
-	// LoopCheck is the interval in which targets get a gauge, by which a relay finds
-	// out that lines come back to it. Default 1 minute; negative means none.
+	// LoopCheck is the interval at which targets are sent a tracer gauge, which
+	// lets a relay detect that lines come back to it. Default 1 minute;
+	// negative means never.
 	LoopCheck time.Duration
 	// Logger logs targets that go down and come back. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -70,7 +71,7 @@ type Route struct {
 	// Prefixes selects metrics by the beginning of the name. Default:
 	// all lines, and also events and service checks.
 	Prefixes []string
-	// Invalid sends lines too that the parser rejects.
+	// Invalid also sends lines that the parser rejects.
 	Invalid bool
 	// Targets are the servers. At least one is required.
 	Targets []Target
@@ -81,8 +82,8 @@ type Target struct {
 	// Address is udp://host:port, tcp://host:port, unixgram:///path,
 	// unixstream:///path (frames with a length) or unixlines:///path. Required.
 	Address string
-	// Name identifies the target in metrics, and in the hash: a server that
-	// replaces another gets the same lines if it has the same name. Default: the
+	// Name identifies the target in metrics and in the hash: a server that
+	// replaces another under the same name gets the same lines. Default: the
 	// address.
 	Name string
 	// PacketBytes is the size to which lines are packed. A longer line is sent

@@ -19,9 +19,9 @@ type listener struct {
 }
 
 // SetListeners sets the addresses on which the program itself receives lines,
-// such as "udp://0.0.0.0:8125": a target among them would send every line in a circle.
-// It returns an error if a target has such an address. Host names are
-// checked whenever a connection is opened, which then fails.
+// such as "udp://0.0.0.0:8125". It returns an error if a target has such an
+// address, because every line would loop. For targets with host names, the
+// check is made when a connection is opened, which then fails.
 func (r *Relay) SetListeners(addresses []string) error {
 	var own []listener
 	for _, a := range addresses {

@@ -63,9 +63,10 @@ func (r *Relay) NeedsName() bool { return r.named }
 // TakesInvalid reports whether a route relays lines that the parser rejects.
 func (r *Relay) TakesInvalid() bool { return r.invalid }
 
-// Start starts sending. The function it returns sends the queued lines, for up to 5
-// seconds and as long as targets accept it, counts the rest as dropped, unless HandOver
-// was called, and returns when all is quiet. No writer may be used from its call on. Call Start once.
+// Start starts sending. Call it once. The returned function sends the queued
+// lines, for up to 5 seconds and as long as targets accept them, counts the
+// rest as dropped unless HandOver was called, and returns when all goroutines
+// have stopped. Writers must not be used once it is called.
 func (r *Relay) Start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	sending, abort := context.WithCancel(context.Background())
@@ -186,8 +187,8 @@ func (r *Relay) Release(moved bool) {
 	}
 }
 
-// Inherit queues a packet of another process for the target of the same name. It
-// returns false if there is none.
+// Inherit queues a packet from another process for the target of the same name.
+// It returns false if there is no such target.
 func (r *Relay) Inherit(p flush.Parcel) bool {
 	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.queue.Inherit(p) })
 }

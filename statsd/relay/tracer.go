@@ -52,8 +52,9 @@ func (s *tracers) add(text []byte) bool {
 	return true
 }
 
-// Trace takes a tracer, which was identified. A target from which it came back is down.
-// A tracer of another relay is forwarded on all routes that take its name.
+// Trace handles a received tracer, which must have been identified. If this
+// relay sent it, its target relays in a loop and is marked as down. A tracer of
+// another relay is forwarded on all routes that accept its name.
 func (r *Relay) Trace(l *line.Line) {
 	value, _ := strconv.ParseUint(string(l.Samples[0].Text), 10, 64)
 	for _, t := range r.targets {

@@ -23,7 +23,8 @@ type packer struct {
 	accepted, in, out, long uint64
 }
 
-// NewWriter returns a writer. The relay locks mu to send packets that stay unfilled.
+// NewWriter returns a writer. The relay locks mu to send packets that are not
+// filled in time.
 func (r *Relay) NewWriter(mu sync.Locker) *Writer {
 	w := &Writer{relay: r, mu: mu, packers: make([]packer, len(r.targets))}
 	r.mu.Lock()

@@ -66,7 +66,7 @@ type Listener struct {
 	Events                         uint64 // events and service checks
 	Dropped                        uint64 // lines whose samples filters or mapping rules drop
 	Limited                        uint64 // lines that a limit kept from a series of their own
-	RelayOnly                      uint64 // lines that make no stats here
+	RelayOnly                      uint64 // lines that create no stats here
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64
 	ValuesOutOfRange               uint64 // observations beyond store.NetworkMax, recorded as that
@@ -168,11 +168,11 @@ type NameRate struct {
 type NewSeries struct {
 	Time             time.Time
 	Name, Kind, Tags string
-	Sender           string // address whose line made it, "" if it has none
+	Sender           string // address whose line created it, "" if unknown
 }
 
-// Recent is the part of a [Report] that is at hand without a visit to each name. Names
-// are as in the store, without tags.
+// Recent is the part of a [Report] that needs no walk over the names. Names are
+// as in the store, without tags.
 type Recent struct {
 	Limits     []Limit     // nearly reached
 	Samples    []NameRate  // as Report.TopSamples

@@ -143,7 +143,7 @@ const (
 type Validation struct {
 	TrustedCA        Data
 	CRL              Data
-	CRLOfLeafOnly    bool // the list need not speak of the authorities
+	CRLOfLeafOnly    bool // the list need not cover the authorities
 	SystemRoots      bool
 	WatchedDirectory string
 	SPKI             []string
@@ -155,6 +155,6 @@ type Validation struct {
 	MaxVerifyDepth   uint32 // default DefaultVerifyDepth
 }
 
-// DefaultVerifyDepth is the length of a certificate chain that is accepted unless
-// the configuration gives another one.
+// DefaultVerifyDepth is the maximum length of a certificate chain unless the
+// configuration sets another one.
 const DefaultVerifyDepth = 100

@@ -32,8 +32,8 @@ type ClientConfig struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Client is a [Resolver] that queries DNS servers. It reads both files again when they
-// change.
+// Client is a [Resolver] that queries DNS servers. It rereads its files when
+// they change.
 //
 // If a server does not answer in time, or refuses, the client tries the next one. When
 // all have failed it tries them again, as often as configured. A truncated answer is

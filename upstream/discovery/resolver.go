@@ -9,8 +9,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// ErrNoAddress is returned by a [Resolver] if a name does not exist or has no address
-// of the wanted family.
+// ErrNoAddress is returned by a [Resolver] if a name does not exist or has no
+// address of the requested family.
 var ErrNoAddress = errors.New("discovery: no address")
 
 // Query asks for the addresses of a name.

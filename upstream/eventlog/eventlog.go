@@ -27,7 +27,7 @@ const bufferBytes = 1 << 20
 // interval is the time between writes to the disk.
 const interval = time.Second
 
-// Logs is a set of open files. Make it with [New].
+// Logs is a set of open files. Create it with [New].
 type Logs struct {
 	discard bool // nothing is opened
 
@@ -118,7 +118,7 @@ func (f *File) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Close ends the use of the file. The last user writes the rest to disk.
+// Close ends the use of the file. The last Close writes buffered lines to disk.
 func (f *File) Close() error {
 	if f == nil || f.shared == nil {
 		return nil

@@ -39,8 +39,8 @@ const (
 	Network      // no connection, or it broke
 	Timeout      // no answer in time
 	Passive      // the answer to a normal request asked for it
-	// Local is a check that could not be made because this machine lacks a resource. It
-	// counts as failed but leaves the state of the host alone.
+	// Local is a check that could not run because this machine lacks a
+	// resource. It counts as failed but does not change the state of the host.
 	Local
 )
 
@@ -57,7 +57,7 @@ type Outcome struct {
 
 // Prober checks one host, one check at a time.
 type Prober interface {
-	// Probe runs a check until ctx is done at the latest.
+	// Probe runs a check and returns, at the latest when ctx is done.
 	Probe(ctx context.Context) Outcome
 	// Close releases resources kept between checks.
 	Close()
@@ -87,7 +87,8 @@ type Config struct {
 	Product string // in header names; default "proxy"
 	Stats   Stats
 
-	// Dial connects to a host, with TLS if the host wants it. Nil dials in plain text.
+	// Dial connects to a host, with TLS if the host uses it. Nil dials in plain
+	// text.
 	Dial func(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error)
 	// IsLocal reports whether an error of Dial is due to this machine rather than the
 	// host. Nil means that none is.
@@ -97,8 +98,8 @@ type Config struct {
 	ProtocolError func()
 	// Custom makes the probers of a custom check.
 	Custom func(h *host.Host) Prober
-	// Traffic reports whether the cluster ever had traffic. Without traffic checks are
-	// rarer. Nil means that it had.
+	// Traffic reports whether the cluster ever had traffic. Without traffic,
+	// checks are less frequent. Nil means that it had.
 	Traffic func() bool
 	// Runtime overrides numbers by key, "health_check.…". Nil overrides nothing.
 	Runtime config.Runtime
@@ -110,8 +111,8 @@ type Config struct {
 	// Log is called with events for the event log, in order and without a lock held,
 	// unless it is nil.
 	Log func(Event)
-	// Logger logs panics in checks, in Done and in Log. Such a check says nothing
-	// about its host. If nil, nothing is logged.
+	// Logger logs panics in checks, in Done and in Log. A check that panics
+	// does not affect its host. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -215,7 +216,7 @@ func (k *Checker) Add(h *host.Host) bool {
 	return true
 }
 
-// Awaited reports whether the first check of h is awaited.
+// Awaited reports whether the first check of h has not completed yet.
 func (k *Checker) Awaited(h *host.Host) bool {
 	k.mu.Lock()
 	s := k.sessions[h]

@@ -19,7 +19,7 @@ const (
 	CheckFailed                       // the first check failed, or any if all are reported
 	CheckPassed                       // a check passed, if all are reported
 	TurnedDegraded                    // the host calls itself degraded
-	NoLongerDegraded                  // it does so no more
+	NoLongerDegraded                  // it no longer does
 )
 
 // Event is an entry of the event log.

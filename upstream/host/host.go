@@ -118,10 +118,11 @@ func (h *Host) SetAddress(a, healthCheck config.Address, additional ...config.Ad
 	h.addr.Store(now)
 }
 
-// Hostname returns the name of the host, empty if it has none.
+// Hostname returns the name of the host, or "" if it has none.
 func (h *Host) Hostname() string { return h.hostname }
 
-// HealthCheckHostname returns the host name for checks, empty if none is configured.
+// HealthCheckHostname returns the host name for checks, or "" if none is
+// configured.
 func (h *Host) HealthCheckHostname() string { return h.healthCheckHostname }
 
 // DisableActiveHC reports whether active checks are disabled for the host.
@@ -281,5 +282,5 @@ func (g *Gauge) Inc() { g.n.Add(1) }
 // Dec subtracts one.
 func (g *Gauge) Dec() { g.n.Add(-1) }
 
-// Value returns the number, at least 0.
+// Value returns the value, at least 0.
 func (g *Gauge) Value() uint64 { return uint64(max(g.n.Load(), 0)) }

@@ -65,9 +65,9 @@ func NewSet(priority uint32, hosts []*Host, o SetOptions) *Set {
 	return build(priority, hosts, classes, o)
 }
 
-// Subset returns a set of the hosts at the ascending indexes, with their state in s. If
-// weights is nil it has no locality weights, else weights returns that of each
-// locality.
+// Subset returns a set of the hosts at the ascending indexes, with their state
+// in s. If weights is nil, the set has no locality weights; otherwise weights
+// returns the weight of each locality.
 func (s *Set) Subset(indexes []int, weights func(l config.Locality, hosts int) uint32) *Set {
 	hosts := make([]*Host, len(indexes))
 	classes := make([]class, len(indexes))

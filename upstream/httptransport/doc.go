@@ -12,18 +12,19 @@
 //	}}
 //
 // For each request a transport picks a host, takes a connection from the host's
-// pool or makes one, and retries on another host as configured. Circuit breakers
-// of the cluster bound connections, pools, waiting requests, requests and retries.
-// The transport updates upstream_cx_*, upstream_rq_*, retry.* and the statistics of
-// the host, and reports results to the outlier detector. Bodies are
-// streamed in both directions. An HTTP/1 server takes the rest of a request when it
-// begins to answer: a handler that forwards requests should call
-// [http.ResponseController.EnableFullDuplex] first.
+// pool or opens one, and retries on another host as configured. The circuit
+// breakers of the cluster limit connections, pools, pending requests, requests
+// and retries. The transport updates upstream_cx_*, upstream_rq_*, retry.* and
+// the statistics of the host, and reports results to the outlier detector.
+// Bodies are streamed in both directions. An HTTP/1 server consumes the rest of
+// a request when its handler starts to respond: a handler that forwards
+// requests should call [http.ResponseController.EnableFullDuplex] first.
 //
-// Hosts are charged for their failures: refused and lost connections, timeouts,
-// errors by status, and answers that are not HTTP or exceed the cluster's limits
-// of headers. Invalid requests are refused with status 400 before a host is picked,
-// and a client that goes away or breaks off its body charges no host.
+// Failures count against the host: refused and lost connections, timeouts,
+// error statuses, and answers that are not HTTP or exceed the cluster's limits
+// on headers. Invalid requests are refused with status 400 before a host is
+// picked. A client that disconnects or aborts its body does not count against
+// any host.
 //
 // Transports speak HTTP/1.1. All types are safe for concurrent use.
 package httptransport

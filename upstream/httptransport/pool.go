@@ -86,7 +86,7 @@ func (c *client) connectionNames(yield func(string)) {
 // connection serves all of them. The zero value is ready for use. Give
 // [Pools.Hooks] to the cluster manager.
 type Pools struct {
-	// Logger takes panics of bodies of requests; nil logs nothing.
+	// Logger logs panics in request bodies. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	byHost sync.Map // poolKey to *pool
@@ -124,8 +124,9 @@ func (ps *Pools) Hooks(next upstream.Hooks) upstream.Hooks {
 	return next
 }
 
-// Drain closes the idle connections to a host, and those in use once their request
-// ends. A nil host means all hosts of the cluster, a nil cluster all there are.
+// Drain closes the idle connections to a host, and those in use once their
+// request ends. A nil host means all hosts of the cluster, a nil cluster all
+// clusters.
 func (ps *Pools) Drain(c *upstream.Cluster, h *host.Host) {
 	ps.byHost.Range(func(key, v any) bool {
 		p := v.(*pool)

@@ -34,8 +34,8 @@ const (
 type Transport struct {
 	// Pools holds the connections. It must be set, and can be shared.
 	Pools *Pools
-	// Cluster returns the handle of the cluster, nil if there is none now. It is
-	// called for each request and must be set.
+	// Cluster returns the handle of the cluster, or nil if there is none at the
+	// moment. It is called for each request and must be set.
 	Cluster func() *upstream.Handle
 	// Priority is the priority of the circuit breakers.
 	Priority upstream.Priority
@@ -44,10 +44,10 @@ type Transport struct {
 	Timeout time.Duration
 	// PerTryTimeout bounds each try; 0 means Timeout alone.
 	PerTryTimeout time.Duration
-	// Retries is how often a request is retried, on another host if possible: after
-	// connect failures and answers with status 5xx, and after resets and timeouts of
-	// a try if the method is idempotent or nothing was sent. A request whose body
-	// exceeds 64 KiB is not retried once it was sent.
+	// Retries is the maximum number of retries of a request, on another host if
+	// possible: after connect failures and 5xx responses, and after resets and
+	// timeouts of a try if the method is idempotent or nothing was sent. A
+	// request whose body exceeds 64 KiB is not retried once it has been sent.
 	Retries int
 	// Hash returns the hash of a request for the policies RING_HASH and MAGLEV.
 	// Nil hashes nothing.
@@ -92,8 +92,8 @@ var (
 	errStatus      = errors.New("invalid status")
 )
 
-// Check returns an [*Error] with status 400 if no host could answer a request:
-// without a host, with the method CONNECT, or the preface of HTTP/2.
+// Check returns an [*Error] with status 400 for requests that no host can
+// serve: requests without a host, CONNECT requests, and the HTTP/2 preface.
 // [Transport.RoundTrip] checks requests before it picks a host.
 func Check(r *http.Request) error {
 	switch {

@@ -9,13 +9,13 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// A Balancer picks hosts. Pick is safe for concurrent use; calls of Update must not
-// overlap.
+// A Balancer picks hosts. Pick is safe for concurrent use; calls of Update must
+// not overlap each other.
 type Balancer interface {
 	// Pick returns a host, or nil if none is available.
 	Pick(ctx *Context) *host.Host
-	// Update sets the hosts: the set of each priority, and the first set of the cluster
-	// that this process belongs to, nil if that is unknown.
+	// Update sets the hosts: the set of each priority, and the first set of the
+	// cluster that this process belongs to, or nil if that is unknown.
 	Update(sets []*host.Set, local *host.Set)
 }
 
@@ -58,7 +58,7 @@ type Config struct {
 
 	// PanicThreshold returns the threshold in percent at each update. Nil means 50.
 	PanicThreshold func() uint32
-	// FailOnPanic makes picks fail in a priority that panics.
+	// FailOnPanic makes picks fail in a priority in panic mode.
 	FailOnPanic bool
 
 	// LocalityWeighted spreads load over localities by their weights.
@@ -103,8 +103,8 @@ type Config struct {
 type ZoneConfig struct {
 	// Enabled returns the percentage of picks to route by zone. Nil means 100.
 	Enabled func() uint32
-	// ForceLocal is the number of healthy hosts in the local zone from which on all
-	// traffic stays local. 0 means that only the share of the local zone does.
+	// ForceLocal is the number of healthy hosts in the local zone at which all
+	// traffic stays local. 0 means that only the local zone's share does.
 	ForceLocal uint32
 	// MinClusterSize returns the number of healthy hosts below which there is no
 	// zone-aware routing, at each update. Nil means 6.

@@ -2,12 +2,12 @@ package lb
 
 import "github.com/statsd-admin/statsd-admin/upstream/host"
 
-// Loads is the share of traffic in percent of each priority, for its healthy and its
-// degraded hosts. The sum is 100, or 0 if the cluster must not find a host.
+// Loads is the share of traffic in percent of each priority, for its healthy
+// and its degraded hosts. The sum is 100, or 0 if picks must fail.
 type Loads struct {
 	Healthy, Degraded []uint32
-	// Panic reports for each priority whether it ignores health and all its hosts are
-	// eligible.
+	// Panic reports for each priority whether it is in panic mode: health is
+	// ignored and all hosts are eligible.
 	Panic []bool
 }
 

@@ -7,18 +7,19 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
-// SlowStart lets hosts take traffic little by little after they came or turned
-// healthy: within the window their weight is multiplied by
+// SlowStart increases the traffic of hosts gradually after they were added or
+// turned healthy: within the window, their weight is multiplied by
 //
 //	max(MinWeight, (age / Window)^(1 / Aggression))
 //
-// Hosts that are all equally new share traffic as ever. The zero value is off.
+// Hosts that are equally new share traffic as usual. The zero value disables
+// slow start.
 type SlowStart struct {
 	Window time.Duration
-	// Aggression is read at picks. Above 1, hosts get more traffic in the beginning.
-	// Nil or a value that is not above 0 means 1.
+	// Aggression is read at picks. Above 1, hosts get more traffic at the
+	// beginning. Nil or a value that is not above 0 means 1.
 	Aggression func() float64
-	// MinWeight is the minimum factor, of 1.
+	// MinWeight is the minimum factor, from 0 to 1.
 	MinWeight float64
 }
 

@@ -50,7 +50,7 @@ type Event struct {
 	Host      *host.Host
 	Eject     bool // false: the host came back
 	Kind      Kind // of an ejection
-	Enforced  bool // false: an ejection was only noted
+	Enforced  bool // false: an ejection was only logged
 	Ejections uint64
 	// SinceLast is the time since the last event of the opposite kind, negative if
 	// there was none.

@@ -4,9 +4,9 @@
 //
 //	f := transport.New(transport.Config{Registry: certificates})
 //	go f.Run(ctx)                       // reloads watched files
-//	d, err := f.Dialer(cluster, scope)  // refuses what cannot be in effect
+//	d, err := f.Dialer(cluster, scope) // refuses unsupported settings
 //	defer d.Close()
-//	d.Follow(ready)                     // the secrets that it names
+//	d.Follow(ready) // subscribes to secrets
 //	conn, err := d.Dial(ctx, h, transport.Options{})
 //
 // A Dialer belongs to one version of a cluster. It reads certificates and keys when

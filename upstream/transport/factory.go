@@ -34,8 +34,8 @@ type Config struct {
 	// Secrets delivers the secrets that contexts reference with a source. If nil,
 	// such references are rejected.
 	Secrets Secrets
-	// Registry lists the certificates in use: of each TLS context the first
-	// trusted authority and the first certificate of each chain. Can be nil.
+	// Registry lists the certificates in use: the first trusted authority and
+	// the first certificate of each chain of each TLS context. It may be nil.
 	Registry *certinfo.Registry
 	// Logger logs reloads. If nil, nothing is logged.
 	Logger *slog.Logger

@@ -291,8 +291,8 @@ func (d *Dialer) Follow(ready func()) {
 	done()
 }
 
-// Awaited returns the names of the secrets without a first answer, in the order of
-// the configuration.
+// Awaited returns the names of the secrets that have had no answer yet, in the
+// order of the configuration.
 func (d *Dialer) Awaited() (names []string) {
 	for _, s := range d.followed() {
 		if !s.answered.Load() {

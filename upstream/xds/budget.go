@@ -8,7 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// Default limits of all resources that control planes and files make the client keep.
+// Default limits on the resources that the client keeps, over all control
+// planes and files.
 const (
 	DefaultMaxResources     = 100_000
 	DefaultMaxResourceBytes = 512 << 20

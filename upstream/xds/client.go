@@ -32,7 +32,7 @@ type Config struct {
 	// Node identifies this process to servers.
 	Node Node
 
-	// ADS is the server of the aggregated stream, nil if there is none.
+	// ADS is the server of the aggregated stream, or nil if there is none.
 	ADS *config.APISource
 	// CDS is the source of clusters. If nil, all clusters are static.
 	CDS *config.ConfigSource
@@ -255,9 +255,10 @@ func (c *Client) wait(ctx context.Context) error {
 	}
 }
 
-// Run follows everything that is configured until ctx is done: secrets at once,
-// clusters when the static ones are ready, and runtime layers when the clusters are
-// ready that need no other cluster. It returns nil after all goroutines have stopped.
+// Run follows all configured sources until ctx is done: secrets immediately,
+// clusters when the static ones are ready, and runtime layers when the clusters
+// that need no other cluster are ready. It returns nil after all goroutines
+// have stopped.
 func (c *Client) Run(ctx context.Context) error {
 	if c.wait(ctx) != nil {
 		close(c.layersReady)
@@ -285,8 +286,8 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// LayersReady is closed when every runtime layer had a first response, good or bad,
-// or timed out, or when Run returns.
+// LayersReady is closed when every runtime layer has had a first response,
+// valid or not, or has timed out, or when Run returns.
 func (c *Client) LayersReady() <-chan struct{} { return c.layersReady }
 
 // follow delivers one resource of src, or all if name is empty, to a sink until ctx

@@ -195,8 +195,8 @@ func (s *clusters) keepFailures(names map[string]bool) {
 	maps.DeleteFunc(s.failures, func(name string, _ *Failure) bool { return !names[name] })
 }
 
-// Failures calls yield with each cluster whose last update was refused, in the order
-// of names. Callers must not change the failures.
+// Failures calls yield with each cluster whose last update was rejected, in the
+// order of names. Callers must not change the failures.
 func (c *Client) Failures(yield func(*Failure) bool) {
 	s := c.clusters
 	if s == nil {

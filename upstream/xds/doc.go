@@ -21,7 +21,7 @@
 // one discovery response as YAML, JSON or, with the extension .pb, wire bytes. It is
 // read again when a file is moved into place.
 //
-// Each resource of a response is accepted or refused for itself. A refusal reports
-// every error in it, and the last good version stays in effect. All methods are safe
-// for concurrent use.
+// Each resource of a response is accepted or rejected separately. A rejection
+// reports every error in it, and the last valid version stays in effect. All
+// methods are safe for concurrent use.
 package xds

@@ -79,7 +79,7 @@ func NewDecoder(o Options) *Decoder {
 	return d
 }
 
-// WithUnknown returns a decoder like d with another [Options.Unknown].
+// WithUnknown returns a copy of d with another [Options].Unknown.
 func (d *Decoder) WithUnknown(decide func(resource string, n int) error) *Decoder {
 	other := *d
 	other.opts.Unknown = decide
@@ -155,7 +155,7 @@ func (p *ParsedCluster) Config() *config.Cluster { return p.Cluster }
 // unknown.
 func (p *ParsedCluster) Position() Position { return p.namePosition }
 
-// Location returns Position as text, "" if it is not known.
+// Location returns Position as text, or "" if it is unknown.
 func (p *ParsedCluster) Location() string {
 	if p.namePosition.Line == 0 {
 		return ""

@@ -25,7 +25,7 @@ const (
 	Malformed    Kind = iota // not decodable: syntax, a wrong type, a limit of the format
 	UnknownField             // a field that the message does not have
 	BadValue                 // a field breaks its own rule
-	Conflict                 // fields do not go together, with each other or with the loaded configuration
+	Conflict                 // fields contradict each other or the loaded configuration
 )
 
 // Error is one error in a message.

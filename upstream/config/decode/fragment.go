@@ -30,8 +30,8 @@ func (d *Decoder) APISourceNode(n *yaml.Node, s Source, form config.Form) (*conf
 	return c.EDS.Source.API, warnings, nil
 }
 
-// BindNode decodes the default binding of upstream connections, nil if there is none.
-// See [Decoder.ConfigSourceNode].
+// BindNode decodes the default binding of upstream connections, and returns nil
+// if there is none. See [Decoder.ConfigSourceNode].
 func (d *Decoder) BindNode(n *yaml.Node, s Source, form config.Form) (*config.Bind, []*Error, error) {
 	c, warnings, err := d.fragment(n, s, form, "upstream_bind_config")
 	if err != nil {

@@ -273,8 +273,8 @@ func (k *clusterCheck) sans(path string, v *tlsv3.CertificateValidationContext) 
 	}
 }
 
-// CheckNames returns an [*Errors] with an error for each cluster whose name an
-// earlier one has, nil if names are unique.
+// CheckNames returns an [*Errors] with an error for each cluster whose name is
+// already used by an earlier cluster, or nil if names are unique.
 func CheckNames(clusters []*ParsedCluster) error {
 	seen := make(map[string]bool, len(clusters))
 	var out Errors

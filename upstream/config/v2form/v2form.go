@@ -1,6 +1,6 @@
-// Package v2form adds the v2 message form to what a decoder of upstream/config/decode
-// accepts. It is a package of its own because its messages are heavy: they
-// bring gRPC into the program.
+// Package v2form adds the v2 message form to what a decoder of
+// upstream/config/decode accepts. It is a separate package because its messages
+// are heavy: they link gRPC into the program.
 //
 //	d := decode.NewDecoder(decode.Options{V2: v2form.Messages()})
 package v2form
