@@ -55,9 +55,10 @@ func TestPanicsOfMovingSinks(t *testing.T) {
 		panics := guardtest.New(t)
 		bad := &wild{movable{recorder: recorder{name: "bad"}, closed: make(chan struct{})}}
 		good := &movable{recorder: recorder{name: "good"}, closed: make(chan struct{})}
-		s, stop := run(t, flush.Config{Store: store.New(store.Options{}), Interval: time.Second, Sinks: []flush.Sink{bad, good}, Logger: panics.Logger()})
+		fine := &movable{recorder: recorder{name: "fine"}, closed: make(chan struct{})}
+		s, stop := run(t, flush.Config{Store: store.New(store.Options{}), Interval: time.Second, Sinks: []flush.Sink{bad, good, fine}, Logger: panics.Logger()})
 		s.Suspend()
-		if parcels := s.Hold(t.Context()); len(parcels) != 1 || parcels[0].Sink != "good" {
+		if parcels := s.Hold(t.Context()); len(parcels) != 2 || parcels[0].Sink == parcels[1].Sink {
 			t.Errorf("moves %v", parcels)
 		}
 		panics.Caught("move of a sink")

@@ -138,7 +138,7 @@ func appendUint(b []byte, n uint64) []byte {
 
 // rate appends the growth per second, rounded to thousandths.
 func (e *event) rate(b []byte, delta uint64) []byte {
-	if delta == 0 || e.interval <= 0 {
+	if e.interval <= 0 {
 		return append(b, '0')
 	}
 	r := float64(delta) / e.interval.Seconds()

@@ -2,6 +2,7 @@ package eventstream_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type page struct {
 	buf    bytes.Buffer
 	stuck  chan struct{} // nil: takes everything at once
 	err    error
+
+	writeErr error // of writes only
 }
 
 func (p *page) Write(b []byte) (int, error) {
@@ -31,8 +34,8 @@ func (p *page) Write(b []byte) (int, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err != nil {
-		return 0, p.err
+	if p.err != nil || p.writeErr != nil {
+		return 0, cmp.Or(p.writeErr, p.err)
 	}
 	p.unsent = append(p.unsent, b...)
 	return len(b), nil
@@ -343,6 +346,7 @@ func TestWhichClusters(t *testing.T) {
 		w.store.Scope("cluster.hist").Histogram("upstream_rq_2xx", store.Unspecified).Record(1)
 		w.store.ScopeWith("", store.ScopeOptions{Network: true}).Counter("cluster.forged.upstream_rq_2xx").Inc()
 		w.store.Root().Counter("cluster.upstream_rq_2xx").Inc()
+		w.store.Root().Counter("cluster..upstream_rq_2xx").Inc()
 		p := &page{}
 		defer w.listen(p)()
 		w.flush()
@@ -355,6 +359,21 @@ func TestWhichClusters(t *testing.T) {
 		}
 		if got := strings.Join(names, " "); got != "dotted.name plain" {
 			t.Errorf("clusters %q", got)
+		}
+	})
+}
+
+// TestFailedWrite: a write that fails ends the client, though a later flush of the
+// connection would succeed.
+func TestFailedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, eventstream.Config{})
+		w.add("a", "upstream_rq_2xx", 1)
+		broken := errors.New("broken pipe")
+		end := w.listen(&page{writeErr: broken})
+		w.flush()
+		if err := end(); !errors.Is(err, broken) {
+			t.Errorf("ended by %v", err)
 		}
 	})
 }

@@ -311,6 +311,48 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
+// TestPerSecond has a step of ten seconds for each kind, and a counter that grew before
+// the history began.
+func TestPerSecond(t *testing.T) {
+	w := newWorld(0)
+	sc := w.store.Root()
+	before, c, g, f := sc.Counter("before"), sc.Counter("c"), sc.Gauge("g"), sc.FloatGauge("f")
+	hist := sc.Histogram("h", store.Unspecified)
+	before.Add(7)
+	w.store.Flush(store.FlushOptions{}).Close()
+	w.h = history.New(history.Config{Store: w.store})
+	w.flush(10 * time.Second)
+	w.find(t, "before", func(c *store.Cursor) {
+		if points, _ := w.h.Series(c, time.Time{}); len(points) != 1 || points[0].Raw != 7 {
+			t.Errorf("before any change: %+v, want a total of 7", points)
+		}
+	})
+	c.Add(1 << 63)
+	g.Set(100)
+	_ = f.Set(2.5)
+	w.flush(10 * time.Second)
+	g.Set(50)
+	_ = f.Set(-2.5)
+	hist.Record(1)
+	hist.Record(2)
+	w.flush(10 * time.Second)
+	for name, want := range map[string][2]float64{"before": {0, 0}, "c": {1 << 63 / 10.0, 0}, "g": {10, -5}, "f": {0.25, -0.5}, "h": {0, 0.2}} {
+		w.find(t, name, func(c *store.Cursor) {
+			points, _ := w.h.Series(c, time.Time{})
+			if len(points) < 2 {
+				t.Fatalf("%s: %d steps", name, len(points))
+			}
+			points = points[len(points)-2:]
+			if got := [2]float64{points[0].PerSecond(c), points[1].PerSecond(c)}; got != want {
+				t.Errorf("%s: %v, want %v", name, got, want)
+			}
+			if name == "before" && points[1].Raw != 7 {
+				t.Errorf("a counter that did not change was %d, want 7", points[1].Raw)
+			}
+		})
+	}
+}
+
 // TestLatest compares the last step of every stat, and its last change, with its
 // series.
 func TestLatest(t *testing.T) {

@@ -349,6 +349,20 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestTotalsAreSentAgain: only increments need the setting for that.
+func TestTotalsAreSentAgain(t *testing.T) {
+	for _, tt := range []struct{ delta, resend, want bool }{{false, false, true}, {false, true, true}, {true, false, false}, {true, true, true}} {
+		o := sinkqueue.Options{Store: store.New(store.Options{}), Resend: tt.resend}
+		s, err := New(Config{Options: o, HTTP: sinkhttp.Config{URL: "http://127.0.0.1:1"}, Delta: tt.delta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.cfg.Resend != tt.want {
+			t.Errorf("delta %t, resend %t: %t", tt.delta, tt.resend, s.cfg.Resend)
+		}
+	}
+}
+
 // TestPointsWithTheSamePattern: counters of a family differ in the values of tags only.
 func TestPointsWithTheSamePattern(t *testing.T) {
 	for _, delta := range []bool{false, true} {

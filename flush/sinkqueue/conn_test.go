@@ -283,6 +283,8 @@ func TestCutKeepsLinesAndPairsWhole(t *testing.T) {
 		{"a:1|c", 3, 5},
 		{"a:1|c\nb:1|c", 11, 11},
 		{"a:1|c\nb:1|c", 10, 5},
+		{"a:1|c\nb:1|c\n", 11, 5},
+		{"a:1|c\n", 3, 6},
 	} {
 		if got := cut([]byte(tt.data), tt.limit); got != tt.want {
 			t.Errorf("%q cut at %d, want %d", tt.data, got, tt.want)

@@ -97,6 +97,16 @@ func queue(t *testing.T, r *target, change func(*sinkqueue.Config)) (*sinkqueue.
 
 var errDown = errors.New("down")
 
+func TestStatsWithoutANameAreCounted(t *testing.T) {
+	q, metric, stop := queue(t, &target{}, nil)
+	defer stop()
+	q.Skipped()
+	q.Skipped()
+	if n := metric("skipped_names"); n != 2 {
+		t.Errorf("%d stats were skipped, want 2", n)
+	}
+}
+
 func TestRetriesBackOffAndKeepTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &target{err: errDown}

@@ -3,6 +3,7 @@ package xds
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -178,7 +179,8 @@ func TestProblemsAreBounded(t *testing.T) {
 	if len(huge) > maxProblem+100 {
 		t.Errorf("%d bytes of one problem", len(huge))
 	}
-	if s := summary([]fault{{"", errMalformed}, {"a", errMalformed}}); s != errMalformed.Error() {
+	other := errors.New("other")
+	if s := summary([]fault{{"", errMalformed}, {"a", errMalformed}, {"b", other}}); s != errMalformed.Error()+"\nother" {
 		t.Errorf("%q, want the same error only once", s)
 	}
 	if s := summary(nil); s != "" {
