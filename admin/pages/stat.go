@@ -154,13 +154,10 @@ func (v *view) noStat(name string) {
 	v.status = 404
 	v.title = "No such stat"
 	v.note("bad", "", func() { v.Put("There is no stat ", h("<code class='wrap'>"), name, h("</code>.")) })
-	parent := name
-	for range 20 {
-		at := strings.LastIndexByte(parent, '.')
-		if at < 0 {
-			break
-		}
-		parent = parent[:at]
+	const most = 20
+	parts := strings.Split(name, ".")
+	for i := len(parts) - 1; i >= max(len(parts)-most, 1); i-- {
+		parent := strings.Join(parts[:i], ".")
 		filter := "^" + quoteMeta(parent+".")
 		total := 0
 		err := v.site.srv.Filtered(filter, func(f *render.Filter) (err error) {

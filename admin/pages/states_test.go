@@ -158,6 +158,9 @@ func TestStates(t *testing.T) {
 		{"clusters?offset=3", 200, []string{"1 to 3 of 3"}},
 		{"stats?type=gauge&filter=", 200, []string{"x.<wbr>gauge"}},
 		{"stats?group=1&filter=loose", 200, []string{"<span class='mono wrap'>(no scope)</span>"}},
+		{"stat?name=x" + strings.Repeat(".y", 20), 404, []string{" under x</a></p>"}},
+		{"stat?name=x" + strings.Repeat(".y", 21), 404, []string{"<p><a href='stats'>All stats</a></p>"}},
+		{"stat?name=none", 404, []string{"<p><a href='stats'>All stats</a></p>"}},
 		{"stat?name=long.text", 200, []string{"Only the first 16 KiB are shown."}},
 		{"logging?ttl=5h", 200, []string{"<option value='' selected>until changed</option>"}},
 		{"stat?name=x.time&over=2h", 200, []string{" aria-current='true'>5 min</a>"}},
@@ -195,6 +198,8 @@ func TestSearchPage(t *testing.T) {
 		"config?search=a1&include_eds=1":  {"<a class='wrap' href='config?resource=clusters&amp;name=a1'>a1</a>", "/config_dump?include_eds=1"},
 		"config?search=absent":            {"<title>0 lines found · ", "No key and no value contains the text."},
 		"config?search=row":               {"<title>204 lines found · ", "<p class='empty'>and 4 more lines</p>"},
+		"config?resource=fits":            {"xxx&#34;</pre>"},
+		"config?resource=exceeds":         {"256\u202fKiB are too much to show at once"},
 		"config?resource=broken":          {"<pre>{broken</pre>"},
 		"config?resource=deep&filter=PLA": {"<details><summary><span class='key'>0</span>"},
 	} {
@@ -321,6 +326,11 @@ func (searched) Write(w io.Writer, q dump.Query) error {
 	switch q.Resource {
 	case "broken":
 		text = "{broken"
+	case "fits", "exceeds":
+		text = strings.Repeat("x", mostShown-1) + "\""
+		if q.Resource == "exceeds" {
+			text = "x" + text
+		}
 	case "deep":
 		text = strings.Repeat("[", 6) + "1" + strings.Repeat("]", 6)
 	}
