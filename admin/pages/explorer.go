@@ -124,18 +124,15 @@ func (v *view) crumbs(q store.Explore) {
 	link("All stats", "", "")
 	if q.Prefix != "" {
 		v.Put(" / ")
-		from := 0
-		for range 32 {
-			n := strings.IndexByte(q.Prefix[from:], '.')
-			if n < 0 {
-				break
-			}
-			end := from + n + 1
-			if end == len(q.Prefix) && q.Tag == "" {
-				break
-			}
-			link(q.Prefix[from:end], q.Prefix[:end], "")
-			from = end
+		const most = 32
+		from, parts := 0, strings.SplitAfter(q.Prefix, ".")
+		linked := len(parts) - 1 // all but the last, which is where the page is
+		if parts[linked] == "" && q.Tag == "" {
+			linked--
+		}
+		for _, part := range parts[:min(linked, most)] {
+			link(part, q.Prefix[:from+len(part)], "")
+			from += len(part)
 		}
 		v.Put(q.Prefix[from:])
 	}
