@@ -612,3 +612,78 @@ func TestDroppedSockets(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitingSuccessor ends a successor that waits for its control plane, which changes
+// nothing for the first server, and the first server while another successor waits,
+// which then serves with all stats and connections.
+func TestWaitingSuccessor(t *testing.T) {
+	l := newLine(t)
+	first := start(t, l.config(0, time.Minute))
+	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	sent := 0
+	counted := func(s *server.Server) {
+		t.Helper()
+		if _, err := fmt.Fprint(conn, "hits:1|c\n"); err != nil {
+			t.Fatal(err)
+		}
+		sent++
+		want := fmt.Sprintf("hits: %d\n", sent)
+		eventually(t, want, func() bool { return string(s.Admin().Request("GET", "/stats?filter=^hits$", nil).Body) == want })
+	}
+	waiting := func() (s *server.Server, ready func(), stop func() error) {
+		s, err := server.New(withLoggers(t, l.config(1, time.Minute)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := s.Lifecycle().NewManager("test", "control plane").Add("first answer", func() {})
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		stop = sync.OnceValue(func() error { cancel(); return <-done })
+		t.Cleanup(func() {
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s, target.Ready, stop
+	}
+	counted(first.Server)
+	_, _, stop := waiting()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	counted(first.Server)
+	if got := first.get(t, "/ready"); got != "LIVE\n" {
+		t.Errorf("the first server is %s", got)
+	}
+	last, ready, stop := waiting()
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the successor serves", func() bool {
+		resp, err := http.Get("http://" + l.port + "/ready")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == 503 // it is not ready
+	})
+	counted(last)
+	ready()
+	eventually(t, "the successor is live", func() bool { return string(last.Admin().Request("GET", "/ready", nil).Body) == "LIVE\n" })
+	counted(last)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if l.sink.sum != uint64(sent) {
+		t.Errorf("the sink got %d lines, %d were sent", l.sink.sum, sent)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}

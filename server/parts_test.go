@@ -22,9 +22,11 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -403,5 +405,40 @@ func TestGaugesOfCertificates(t *testing.T) {
 	}
 	if s.maxPending("none") != eventstream.DefaultMaxPending {
 		t.Errorf("%d pending requests for no cluster", s.maxPending("none"))
+	}
+}
+
+// TestListedStatsDListeners expects the address of each kind of listener, and a stopped
+// one to accept nothing.
+func TestListedStatsDListeners(t *testing.T) {
+	s, _ := made(t, Config{StatsD: &statsd.Config{Listeners: []statsd.ListenerConfig{{Name: "a", Address: "tcp://127.0.0.1:0"}, {Name: "b", Address: "tcp://127.0.0.1:0"}}}})
+	for address, want := range map[string]string{"udp://127.0.0.1:1": "UDP 127.0.0.1:1", "tcp://[::1]:2": "TCP [::1]:2", "unixgram:///x": "TCP /x", "unixstream:///y": "TCP /y"} {
+		l := s.statsdListener(report.ListenerInfo{Name: "n", Address: address})
+		protocol := "TCP"
+		if l.Protocol == listeners.UDP {
+			protocol = "UDP"
+		}
+		if got := protocol + " " + l.Addresses[0].String(); got != want || l.Name != "n" || l.Direction != listeners.Inbound || len(l.Addresses) != 1 {
+			t.Errorf("%s: %s %+v, want %s", address, got, l, want)
+		}
+	}
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.statsd.Close()
+	all := s.statsd.Listeners()
+	s.statsdListener(all[0]).Stop()
+	for i, want := range []bool{false, true} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(all[i].Address, "tcp://"))
+		if (err == nil) != want {
+			t.Errorf("listener %s: %v", all[i].Name, err)
+		}
+		if err == nil {
+			_ = c.Close()
+		}
+	}
+	other, _ := made(t, Config{CommandLine: CommandLine{BaseIDPath: filepath.Join(t.TempDir(), "none", "id")}})
+	if err := other.Listen(); err == nil || !strings.HasPrefix(err.Error(), "server: base id file: ") {
+		t.Errorf("a base id file in no directory: %v", err)
 	}
 }
