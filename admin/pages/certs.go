@@ -79,13 +79,9 @@ func expiry(until, now time.Time) (meaning, text string) {
 // expiring returns the number of certificates that expire soon, and the worst meaning.
 func (v *view) expiring() (n int, worst string) {
 	for _, c := range v.certificates() {
-		meaning, _ := expiry(c.until, v.now)
-		if meaning == "ok" {
-			break
-		}
-		n++
-		if worst == "" || meaning == "bad" {
-			worst = meaning
+		if meaning, _ := expiry(c.until, v.now); meaning != "ok" {
+			n++
+			worst = cmp.Or(worst, meaning) // the next to expire is the first
 		}
 	}
 	return n, worst
