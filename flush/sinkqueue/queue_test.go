@@ -97,6 +97,22 @@ func queue(t *testing.T, r *target, change func(*sinkqueue.Config)) (*sinkqueue.
 
 var errDown = errors.New("down")
 
+func TestTimeOfTheLastPacket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _, stop := queue(t, &target{}, nil)
+		if at := q.Delivery().LastSent; !at.IsZero() {
+			t.Errorf("sent at %v before the first packet", at)
+		}
+		time.Sleep(time.Minute)
+		q.Add([]byte("a:1\n"), 1)
+		synctest.Wait()
+		if at := q.Delivery().LastSent; !at.Equal(time.Now().Truncate(time.Second)) {
+			t.Errorf("sent at %v, want %v", at, time.Now())
+		}
+		stop()
+	})
+}
+
 func TestStatsWithoutANameAreCounted(t *testing.T) {
 	q, metric, stop := queue(t, &target{}, nil)
 	defer stop()

@@ -39,6 +39,28 @@ func TestNewHost(t *testing.T) {
 	}
 }
 
+func TestHostChanges(t *testing.T) {
+	h := testHost(1, heavy(4))
+	for _, tt := range []struct{ set, want uint32 }{{7, 7}, {1, 1}, {0, 1}} {
+		if h.SetWeight(tt.set); h.Weight() != tt.want {
+			t.Errorf("weight %d after %d", h.Weight(), tt.set)
+		}
+	}
+	if h.SetPriority(3); h.Priority() != 3 {
+		t.Errorf("priority %d", h.Priority())
+	}
+	if h.Metadata() != nil {
+		t.Errorf("metadata %v", h.Metadata())
+	}
+	given := New(Spec{Metadata: config.Metadata{"a": {"b": 1.0}}})
+	if m := given.Metadata(); m["a"]["b"] != 1.0 {
+		t.Errorf("metadata %v", m)
+	}
+	if h.SetMetadata(config.Metadata{"c": {}}); len(h.Metadata()) != 1 {
+		t.Errorf("metadata %v after a change", h.Metadata())
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	a, b, c := testHost(1).Address(), testHost(2).Address(), testHost(3).Address()
 	h := testHost(1)
