@@ -2,9 +2,11 @@ package top
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -180,5 +182,29 @@ func TestColumns(t *testing.T) {
 	all[0] = ""
 	if Columns()[0] == "" {
 		t.Error("a caller can change the columns")
+	}
+}
+
+// TestEntries: elements of an event are read as they were sent, and missing ones are
+// empty.
+func TestEntries(t *testing.T) {
+	for text, want := range map[json.Number]uint64{"0": 0, "120": 120, "9007199254740993": 9007199254740993, "18446744073709551615": math.MaxUint64, "-1": 0} {
+		if got := (entry{text}).id(); got != want {
+			t.Errorf("id %s: %d", text, got)
+		}
+	}
+	e := entry{json.Number("1"), "name", nil, []any{json.Number("0.5"), "NaN", json.Number("1e3")}}
+	for i, want := range []string{"1", "name", "", "", ""} {
+		if got := e.text(i); got != want {
+			t.Errorf("element %d: %q, want %q", i, got, want)
+		}
+	}
+	if q, ok := e.quantiles(); !ok || q[0] != 0.5 || !math.IsNaN(q[1]) || q[2] != 1000 {
+		t.Errorf("quantiles %v, %t", q, ok)
+	}
+	for _, short := range []entry{nil, e[:3], {json.Number("1"), "", "", []any{json.Number("1"), json.Number("2")}}} {
+		if _, ok := short.quantiles(); ok {
+			t.Errorf("%v has quantiles", short)
+		}
 	}
 }
