@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -17,16 +16,11 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
-	"github.com/statsd-admin/statsd-admin/flush/eventstream"
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
-	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
-	"github.com/statsd-admin/statsd-admin/statsd/mapping"
-	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -346,99 +340,5 @@ func TestFailedParts(t *testing.T) {
 	}
 	if err := s.ReopenLogs(); !errors.Is(err, failed) {
 		t.Errorf("the log cannot be reopened: %v", err)
-	}
-}
-
-// TestRulesOfNew logs the warnings of mapping rules, and fails with their error.
-func TestRulesOfNew(t *testing.T) {
-	source := &RulesSource{Load: func() (*mapping.Rules, []string, error) { return nil, []string{"first warning", "second warning"}, nil }}
-	if _, log := made(t, Config{StatsD: &statsd.Config{}, StatsDRules: source}); !strings.Contains(log.String(), "first warning") || !strings.Contains(log.String(), "second warning") {
-		t.Error(log)
-	}
-	failed := errors.New("failed")
-	source.Load = func() (*mapping.Rules, []string, error) { return nil, nil, failed }
-	if _, err := New(Config{StatsD: &statsd.Config{}, StatsDRules: source}); !errors.Is(err, failed) {
-		t.Error(err)
-	}
-}
-
-// TestPortsEndBeforeTheServerIsLive expects a port to be closed, and not to be served.
-func TestPortsEndBeforeTheServerIsLive(t *testing.T) {
-	s, _ := made(t, Config{Listeners: []Listener{{Name: "a", Address: "127.0.0.1:0", Serve: func(context.Context, net.Listener) error { t.Error("served"); return nil }}}})
-	if err := s.bindPorts(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.runPort(ctx, s.ports[0]); err != nil {
-		t.Error(err)
-	}
-	if c, err := net.Dial("tcp", s.ports[0].Addr().String()); err == nil {
-		_ = c.Close()
-		t.Error("the port accepts connections")
-	}
-	live, _ := made(t, Config{Listeners: []Listener{{Name: "a", Address: "127.0.0.1:0", Serve: func(context.Context, net.Listener) error { return errors.New("mistake") }}}})
-	if err := live.bindPorts(); err != nil {
-		t.Fatal(err)
-	}
-	close(live.live)
-	if err := live.runPort(t.Context(), live.ports[0]); err == nil || err.Error() != `listener "a": mistake` {
-		t.Error(err)
-	}
-}
-
-// TestGaugesOfCertificates expects the days and seconds until the first end.
-func TestGaugesOfCertificates(t *testing.T) {
-	s, _ := made(t, Config{})
-	now := time.Now()
-	s.refresh(now)
-	if n := s.gauges.secondsUntilOCSPExpires.Value(); n != 0 {
-		t.Errorf("%d seconds without a certificate", n)
-	}
-	for _, hours := range []time.Duration{50, 30} {
-		until := now.Add(hours * time.Hour)
-		s.certs.Add(certinfo.Context{Chain: []certinfo.Certificate{{Until: until, OCSP: &certinfo.Validity{Until: until}}}})
-	}
-	s.refresh(now)
-	if days, seconds := s.gauges.daysUntilCertExpires.Value(), s.gauges.secondsUntilOCSPExpires.Value(); days != 1 || seconds < 29*3600 || seconds > 30*3600 {
-		t.Errorf("%d days, %d seconds", days, seconds)
-	}
-	if s.maxPending("none") != eventstream.DefaultMaxPending {
-		t.Errorf("%d pending requests for no cluster", s.maxPending("none"))
-	}
-}
-
-// TestListedStatsDListeners expects the address of each kind of listener, and a stopped
-// one to accept nothing.
-func TestListedStatsDListeners(t *testing.T) {
-	s, _ := made(t, Config{StatsD: &statsd.Config{Listeners: []statsd.ListenerConfig{{Name: "a", Address: "tcp://127.0.0.1:0"}, {Name: "b", Address: "tcp://127.0.0.1:0"}}}})
-	for address, want := range map[string]string{"udp://127.0.0.1:1": "UDP 127.0.0.1:1", "tcp://[::1]:2": "TCP [::1]:2", "unixgram:///x": "TCP /x", "unixstream:///y": "TCP /y"} {
-		l := s.statsdListener(report.ListenerInfo{Name: "n", Address: address})
-		protocol := "TCP"
-		if l.Protocol == listeners.UDP {
-			protocol = "UDP"
-		}
-		if got := protocol + " " + l.Addresses[0].String(); got != want || l.Name != "n" || l.Direction != listeners.Inbound || len(l.Addresses) != 1 {
-			t.Errorf("%s: %s %+v, want %s", address, got, l, want)
-		}
-	}
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	defer s.statsd.Close()
-	all := s.statsd.Listeners()
-	s.statsdListener(all[0]).Stop()
-	for i, want := range []bool{false, true} {
-		c, err := net.Dial("tcp", strings.TrimPrefix(all[i].Address, "tcp://"))
-		if (err == nil) != want {
-			t.Errorf("listener %s: %v", all[i].Name, err)
-		}
-		if err == nil {
-			_ = c.Close()
-		}
-	}
-	other, _ := made(t, Config{CommandLine: CommandLine{BaseIDPath: filepath.Join(t.TempDir(), "none", "id")}})
-	if err := other.Listen(); err == nil || !strings.HasPrefix(err.Error(), "server: base id file: ") {
-		t.Errorf("a base id file in no directory: %v", err)
 	}
 }

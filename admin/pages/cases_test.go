@@ -330,7 +330,7 @@ func TestOverviewNumbers(t *testing.T) {
 	body := string(request(srv, "", "").Body)
 	checkPage(t, srv, []byte(body))
 	for _, want := range []string{"Last flush</a></dt><dd data-value='0.041'><span class='big'>41</span> <small>ms</small></dd><dd class='sub'><span data-stat='server.dropped_stat_flushes' data-value='2'>2</span> skipped</dd>",
-		"<b>2 flushes were skipped</b>", "<b>1 use of deprecated options</b>", "<b>The last update of other was refused</b> <span class='quiet'>no &lt;name&gt;</span>",
+		"<b>2 flushes were skipped</b>", "<b>1 use of deprecated options</b>", "<b>The last update of other was refused: an older one is in use</b> <span class='quiet'>no &lt;name&gt;</span>",
 		">State</a></dt><dd><span data-state='word' class='word ok'>", "<dd class='sub'>up <span data-uptime data-value='", "<dt>Requests running</dt>", "<dt>p99</dt><dd class='num'><a href='stat?name=http.admin.downstream_rq_time' data-value='0'>0"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)

@@ -79,9 +79,13 @@ func expiry(until, now time.Time) (meaning, text string) {
 // expiring returns the number of certificates that expire soon, and the worst meaning.
 func (v *view) expiring() (n int, worst string) {
 	for _, c := range v.certificates() {
-		if meaning, _ := expiry(c.until, v.now); meaning != "ok" {
-			n++
-			worst = cmp.Or(worst, meaning) // the next to expire is the first
+		meaning, _ := expiry(c.until, v.now)
+		if meaning == "ok" {
+			break
+		}
+		n++
+		if worst == "" || meaning == "bad" {
+			worst = meaning
 		}
 	}
 	return n, worst

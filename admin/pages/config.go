@@ -31,7 +31,7 @@ func showConfig(v *view) error {
 	field, name := v.query.Value("resource"), v.query.Value("name")
 	pattern := v.query.Value("filter")
 	eds := v.query.Has("include_eds")
-	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter by name (regex)' value='"),
+	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter by name (regular expression)' value='"),
 		pattern, h("'></label>"))
 	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Search in keys and values' value='"),
 		v.query.Value("search"), h("'></label>"))

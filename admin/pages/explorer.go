@@ -80,7 +80,7 @@ func showExplorer(v *view) error {
 // explorerForm appends the controls.
 func (v *view) explorerForm(q store.Explore, tiled bool) {
 	v.Put(h("<form class='panel pad row' method='get' action='explorer' data-live='results'><label class='grow'><span class='vh'>Beginning of the names</span>"+
-		"<input type='search' name='prefix' class='find' placeholder='Beginning, such as cluster.' spellcheck='false' autocomplete='off' value='"),
+		"<input type='search' name='prefix' class='find' placeholder='Beginning of the names, such as cluster.' spellcheck='false' autocomplete='off' value='"),
 		q.Prefix, h("'></label>"))
 	v.keep("tag", "sort", "dir")
 	v.Put(h("<fieldset class='seg'><legend class='vh'>View</legend>"))
@@ -124,15 +124,18 @@ func (v *view) crumbs(q store.Explore) {
 	link("All stats", "", "")
 	if q.Prefix != "" {
 		v.Put(" / ")
-		const most = 32
-		from, parts := 0, strings.SplitAfter(q.Prefix, ".")
-		linked := len(parts) - 1 // all but the last, which is where the page is
-		if parts[linked] == "" && q.Tag == "" {
-			linked--
-		}
-		for _, part := range parts[:min(linked, most)] {
-			link(part, q.Prefix[:from+len(part)], "")
-			from += len(part)
+		from := 0
+		for range 32 {
+			n := strings.IndexByte(q.Prefix[from:], '.')
+			if n < 0 {
+				break
+			}
+			end := from + n + 1
+			if end == len(q.Prefix) && q.Tag == "" {
+				break
+			}
+			link(q.Prefix[from:end], q.Prefix[:end], "")
+			from = end
 		}
 		v.Put(q.Prefix[from:])
 	}

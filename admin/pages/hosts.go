@@ -111,7 +111,7 @@ func (v *view) flags(flags status.Flags) {
 		if flags&f.flag != 0 {
 			v.Put(h("<span class='block' title='"), f.help, h("'>"))
 			v.word(meaning, f.word)
-			v.Put(h(" <code class='quiet'>"), f.flag.String(), h("</code></span>"))
+			v.Put(h(" <code class='quiet wrap'>"), f.flag.String(), h("</code></span>"))
 		}
 	}
 }

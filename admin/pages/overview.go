@@ -86,7 +86,7 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 		sections := v.src.ConfigDump.Sections(false)
 		for i := range sections {
 			for name, why := range refused(&sections[i]) {
-				found = append(found, finding{"warn", "The last update of " + name + " was refused", why, url("config", "section", sections[i].Key), "Config"})
+				found = append(found, finding{"warn", "The last update of " + name + " was refused: an older one is in use", why, url("config", "section", sections[i].Key), "Config"})
 			}
 		}
 	}

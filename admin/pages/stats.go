@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -148,13 +147,15 @@ func lastStats(list *store.View, c choose) (out selected, err error) {
 func topStats(w *render.Walk, c choose) (out selected, err error) {
 	out.offset = min(c.from, deepest)
 	keep := out.offset + c.rows
-	order := func(a, b float64) int {
-		if c.desc {
-			a, b = b, a
+	compare := func(a, b statRow) int {
+		switch {
+		case a.key == b.key:
+			return strings.Compare(a.name, b.name)
+		case (a.key < b.key) != c.desc:
+			return -1
 		}
-		return cmp.Compare(a, b)
+		return 1
 	}
-	compare := func(a, b statRow) int { return cmp.Or(order(a.key, b.key), strings.Compare(a.name, b.name)) }
 	var rows []statRow
 	bound, bounded := 0.0, false
 	for w.Next() {
@@ -163,7 +164,7 @@ func topStats(w *render.Walk, c choose) (out selected, err error) {
 		}
 		out.total++
 		key := c.key(w.Stat())
-		if bounded && order(key, bound) > 0 {
+		if bounded && (key < bound) == c.desc && key != bound {
 			continue
 		}
 		r := readStat(w.Stat())

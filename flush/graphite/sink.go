@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -222,12 +223,13 @@ func (s *Sink) count(n uint64) {
 	s.put(&s.counts, strconv.AppendUint(append(s.path, ' '), n, 10))
 }
 
-// sendGauges adds all gauges that were ever set.
+// sendGauges adds all gauges that were ever set. Graphite has no value that is not
+// finite.
 func (s *Sink) sendGauges(l paths) {
 	v := s.cfg.Store.View()
 	defer v.Close()
 	s.cfg.Filter.Used(v, store.KindGauge, func(c *store.Cursor) {
-		if s.describe(c) {
+		if x := c.Float(); !math.IsNaN(x) && !math.IsInf(x, 0) && s.describe(c) {
 			s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
 			s.put(&s.values, c.AppendInterval(s.path))
 		}

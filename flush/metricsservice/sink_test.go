@@ -27,16 +27,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// TestFamiliesWithoutMetrics: a family that got no metric is not sent.
-func TestFamiliesWithoutMetrics(t *testing.T) {
-	var b batch
-	b.open([]byte("a"), typeCounter)
-	b.open([]byte("b"), typeCounter)
-	if b.close(); len(b.families) != 0 {
-		t.Errorf("families %q", b.families)
-	}
-}
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rawCodec passes encoded messages through.

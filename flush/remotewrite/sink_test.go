@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fill writes one stat of each sort.
 func fill(st *store.Store) {
 	st.Describe("requests", store.Description{Help: "Requests so far.", Unit: "requests"})
-	st.Root().Counter("requests", tags.Tag{Name: "a"}, tags.Tag{Name: "zone", Value: "b"}, tags.Tag{Name: "code", Value: "200"}).Add(7)
+	st.Root().Counter("requests", tags.Tag{Name: "zone", Value: "b"}, tags.Tag{Name: "code", Value: "200"}).Add(7)
 	st.Root().Gauge("unused")
 	n := st.ScopeWith("", store.ScopeOptions{Network: true})
 	n.FloatGauge("shop.temp", tags.Tag{Name: "job", Value: "own"}, tags.Tag{Name: "bad\xff"}).Set(-2.5)

@@ -19,30 +19,44 @@ type series struct {
 
 // describe returns the series of the stat under c. It returns false, and counts, if
 // nothing is left of its name.
-func (s *Sink) describe(c *store.Cursor) (series, bool) {
-	head, tail := s.head[:len(s.prefix)], s.tail[:len(s.fixed.tail)]
+func (s *Sink) describe(c *store.Cursor) (sr series, ok bool) {
+	s.head, sr.name = s.appendHead(s.head[:0], c)
+	s.tail = s.appendTail(s.tail[:0], c)
+	sr.head, sr.tail = s.head, s.tail
+	return sr, sr.name > 0
+}
+
+// appendHead appends how the lines of the stat under c begin, and returns the length of
+// the name, before tags. It is 0, and counted, if nothing is left of the name.
+func (s *Sink) appendHead(dst []byte, c *store.Cursor) (head []byte, name int) {
+	start := len(dst)
+	head = append(dst, s.prefix...)
 	if family := c.Family(); family != nil && s.cfg.Format != Plain {
 		head = append(head, s.names.Name(family)...)
 	} else {
 		head = c.AppendName(head)
-		s.names.Clean(head[len(s.prefix):])
+		s.names.Clean(head[start+len(s.prefix):])
 	}
-	if len(head) == len(s.prefix) {
+	name = len(head) - start
+	if name == len(s.prefix) {
 		s.queue.Skipped()
-		return series{}, false
+		return dst, 0
 	}
-	name := len(head)
-	switch {
-	case s.inName():
+	if s.inName() {
 		head = s.appendTags(append(head, s.fixed.head...), c.Labels())
-		if s.cfg.Format == SignalFX && len(head) > name {
+		if s.cfg.Format == SignalFX && len(head) > start+name {
 			head = append(head, ']')
 		}
-	case s.cfg.Format != Plain:
-		tail = s.appendTags(tail, c.Labels())
 	}
-	s.head, s.tail = head, tail
-	return series{head, tail, name}, true
+	return head, name
+}
+
+// appendTail appends how the lines of the stat under c end.
+func (s *Sink) appendTail(dst []byte, c *store.Cursor) []byte {
+	if s.inName() || s.cfg.Format == Plain {
+		return dst
+	}
+	return s.appendTags(append(dst, s.fixed.tail...), c.Labels())
 }
 
 // fix sets the parts that all series have.
@@ -67,7 +81,6 @@ func (s *Sink) fix() {
 	for i, t := range s.cfg.Tags {
 		*tags = s.appendTag(*tags, s.appendKey(nil, i == 0, s.names.Append(nil, []byte(t.Name))), []byte(t.Value))
 	}
-	s.head, s.tail = append(s.head, s.prefix...), append(s.tail, s.fixed.tail...)
 }
 
 // inName reports whether tags stand in the name.
@@ -138,9 +151,12 @@ func (f Format) separators() (before string, between, equals byte) {
 
 // appendCounter appends the line of an increment.
 func appendCounter(dst []byte, sr series, n uint64) []byte {
-	dst = append(append(dst, sr.head...), ':')
-	dst = strconv.AppendUint(dst, n, 10)
-	return append(append(dst, "|c"...), sr.tail...)
+	return append(appendIncrement(append(dst, sr.head...), n), sr.tail...)
+}
+
+// appendIncrement appends the part of the line between head and tail of the series.
+func appendIncrement(dst []byte, n uint64) []byte {
+	return append(strconv.AppendUint(append(dst, ':'), n, 10), "|c"...)
 }
 
 // appendGauge appends the line of a gauge. Receivers take a sign for a change, so a

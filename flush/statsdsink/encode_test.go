@@ -175,8 +175,8 @@ func TestPacking(t *testing.T) {
 		var packets []string
 		for _, name := range []string{"a", "b", "c"} {
 			before := s.Delivery().Packets + len(s.packets)
-			s.line = append(s.line[:0], name+":1|c"...)
 			packet := string(s.packet)
+			s.packet = append(s.begin(), name+":1|c"...)
 			s.put()
 			if s.Delivery().Packets+len(s.packets) > before {
 				if tt.newline || tt.network.Stream() {
@@ -295,6 +295,37 @@ func TestUndeliveredIncrementsReturn(t *testing.T) {
 				t.Fatal(err)
 			}
 			sinktest.Owed(t, st, s, increments)
+		}
+	}
+}
+
+// TestStatsWithoutName: a stat without a name is counted and leaves the lines around it alone.
+func TestStatsWithoutName(t *testing.T) {
+	counters := func(sc *store.Scope, name string) { sc.Counter(name).Inc() }
+	gauges := func(sc *store.Scope, name string) { sc.Gauge(name).Set(1) }
+	timers := func(sc *store.Scope, name string) { sc.Histogram(name, store.Milliseconds).Record(1) }
+	constant := sinkqueue.Options{Prefix: "p", Tags: []tags.Tag{{Name: "dc", Value: "x"}}}
+	for _, tt := range []struct {
+		cfg     Config
+		add     func(sc *store.Scope, name string)
+		want    string
+		skipped uint64
+	}{
+		{Config{}, counters, "a:1|c z:1|c", 1},
+		{Config{ZeroDeltas: true}, counters, "a:1|c z:1|c", 2}, // as a change and as a used counter
+		{Config{Format: DogStatsD, Options: constant}, counters, "p.a:1|c|#dc:x p.z:1|c|#dc:x", 1},
+		{Config{}, gauges, "a:1|g z:1|g", 1},
+		{Config{}, timers, "a:1|ms z:1|ms", 1},
+	} {
+		st := store.New(store.Options{})
+		for _, name := range []string{"a", "", "z"} {
+			tt.add(st.Root(), name)
+		}
+		if got := strings.Join(lines(t, tt.cfg, st), " "); got != tt.want {
+			t.Errorf("%s\nwant %s", got, tt.want)
+		}
+		if n := sinktest.Own(st, "statsd", "skipped_names"); n != tt.skipped {
+			t.Errorf("%v names are skipped, want %d", n, tt.skipped)
 		}
 	}
 }

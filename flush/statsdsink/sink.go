@@ -115,13 +115,14 @@ type Sink struct {
 	events []byte     // lines for the next flush, each with a line feed
 
 	// Of Flush.
-	packet            []byte
-	lines             int
-	packets           []sinkqueue.Packed // that are not queued yet, of UDP
-	head, tail        []byte
-	line, id, decimal []byte
-	named             series // of summaries
-	quantiles         []float64
+	packet      []byte
+	lineStart   int // of the last line in packet
+	lines       int
+	packets     []sinkqueue.Packed // that are not queued yet, of UDP
+	head, tail  []byte
+	id, decimal []byte
+	named       series // of summaries
+	quantiles   []float64
 }
 
 var _ flush.Runner = (*Sink)(nil)
@@ -217,7 +218,7 @@ func (s *Sink) sendEvents() {
 	s.events = nil
 	s.mu.Unlock()
 	for text := range bytes.Lines(lines) {
-		s.line = append(s.line[:0], text[:len(text)-1]...)
+		s.packet = append(s.begin(), text[:len(text)-1]...)
 		s.put()
 	}
 }
@@ -240,22 +241,29 @@ func (s *Sink) counters(snap *store.Snapshot) {
 		sent = map[string]struct{}{}
 	}
 	s.cfg.Filter.Counters(snap, func(c *store.Cursor, delta uint64) {
+		if owed == nil && sent == nil { // no key of the series is needed
+			if line, name := s.appendHead(s.begin(), c); name > 0 {
+				s.packet = s.appendTail(appendIncrement(line, delta), c)
+				s.put()
+			} else {
+				s.packet = s.packet[:max(s.lineStart-1, 0)]
+			}
+			return
+		}
 		sr, ok := s.describe(c)
 		if !ok {
 			return
 		}
-		if owed != nil || sent != nil {
-			s.id = keyOf(s.id[:0], sr)
-			delta += owed.Take(s.id)
-		}
+		s.id = keyOf(s.id[:0], sr)
+		delta += owed.Take(s.id)
 		if sent != nil {
 			sent[string(s.id)] = struct{}{}
 		}
-		s.line = appendCounter(s.line[:0], sr, delta)
+		s.packet = appendCounter(s.begin(), sr, delta)
 		s.put()
 	})
 	for key, n := range owed {
-		s.line = appendCounter(s.line[:0], seriesOf(key), n)
+		s.packet = appendCounter(s.begin(), seriesOf(key), n)
 		s.put()
 	}
 	if sent == nil {
@@ -272,7 +280,7 @@ func (s *Sink) counters(snap *store.Snapshot) {
 		_, sentNow := sent[string(s.id)]
 		_, wasOwed := owed[string(s.id)]
 		if !sentNow && !wasOwed {
-			s.line = appendCounter(s.line[:0], sr, 0)
+			s.packet = appendCounter(s.begin(), sr, 0)
 			s.put()
 		}
 	})
@@ -282,7 +290,7 @@ func (s *Sink) gauges(snap *store.Snapshot) {
 	gauge := func(c *store.Cursor) {
 		if sr, ok := s.describe(c); ok {
 			s.decimal = c.AppendInterval(s.decimal[:0])
-			s.line = s.appendGauge(s.line[:0], sr, s.decimal)
+			s.packet = s.appendGauge(s.begin(), sr, s.decimal)
 			s.put()
 		}
 	}
@@ -310,7 +318,7 @@ func (s *Sink) timers(snap *store.Snapshot) {
 		}
 		unit := h.Interval.Layout().Unit()
 		bins(h.Interval, func(value float64, count uint64) {
-			s.line = appendTimer(s.line[:0], sr, value, unit, count)
+			s.packet = appendTimer(s.begin(), sr, value, unit, count)
 			s.put()
 		})
 	})
@@ -323,7 +331,7 @@ func (s *Sink) summary(sr series, h *histogram.Stats) {
 		s.named.head = append(append(append(s.named.head[:0], sr.head[:sr.name]...), suffix...), sr.head[sr.name:]...)
 		s.named.tail = sr.tail
 		s.decimal = strconv.AppendFloat(s.decimal[:0], value, 'f', -1, 64)
-		s.line = s.appendGauge(s.line[:0], s.named, s.decimal)
+		s.packet = s.appendGauge(s.begin(), s.named, s.decimal)
 		s.put()
 	}
 	gauge(".count", float64(h.Count()))
@@ -336,24 +344,31 @@ func (s *Sink) summary(sr series, h *histogram.Stats) {
 	}
 }
 
-// put adds s.line to the packet, which is queued first if the line does not fit.
-func (s *Sink) put() {
-	extra := len(s.line)
-	if len(s.packet) > 0 {
-		extra++ // the line feed between
-	}
-	if s.cfg.FinalNewline || s.cfg.Network.Stream() {
-		extra++
-	}
-	if len(s.packet) > 0 && len(s.packet)+extra > s.cfg.PacketBytes {
-		s.end()
-	}
-	if len(s.packet) > 0 {
+// begin returns the packet, to which the caller appends a line before it calls put.
+func (s *Sink) begin() []byte {
+	switch {
+	case len(s.packet) > 0:
 		s.packet = append(s.packet, '\n')
-	} else if cap(s.packet) < s.cfg.PacketBytes {
-		s.packet = make([]byte, 0, max(s.cfg.PacketBytes, slabBytes))
+	case cap(s.packet) < s.cfg.PacketBytes:
+		s.packet = make([]byte, 0, max(s.cfg.PacketBytes+lineBytes, slabBytes))
 	}
-	s.packet = append(s.packet, s.line...)
+	s.lineStart = len(s.packet)
+	return s.packet
+}
+
+// put ends the last line of the packet. A line that does not fit starts the next packet,
+// and the packet is queued without it.
+func (s *Sink) put() {
+	size := len(s.packet)
+	if s.finalNewline() {
+		size++
+	}
+	if s.lineStart > 0 && size > s.cfg.PacketBytes {
+		line := s.packet[s.lineStart:]
+		s.packet = s.packet[:s.lineStart-1]
+		s.end()
+		s.packet = append(s.begin(), line...)
+	}
 	s.lines++
 }
 
@@ -361,12 +376,18 @@ func (s *Sink) put() {
 // need no allocation each.
 const slabBytes = 16 << 10
 
+// lineBytes is room behind a packet for the line that does not fit in it.
+const lineBytes = 512
+
+// finalNewline reports whether packets end with a line feed.
+func (s *Sink) finalNewline() bool { return s.cfg.FinalNewline || s.cfg.Network.Stream() }
+
 // end queues the packet.
 func (s *Sink) end() {
 	if len(s.packet) == 0 {
 		return
 	}
-	if s.cfg.FinalNewline || s.cfg.Network.Stream() {
+	if s.finalNewline() {
 		s.packet = append(s.packet, '\n')
 	}
 	packed := sinkqueue.Packed{Metrics: s.lines}

@@ -38,6 +38,9 @@ func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 // SnakeCase turns the lowerCamelCase name of a field into snake_case; other names are
 // returned unchanged.
 func SnakeCase(name string) string {
+	if strings.ToLower(name) == name {
+		return name
+	}
 	var b strings.Builder
 	for _, c := range name {
 		if c >= 'A' && c <= 'Z' {

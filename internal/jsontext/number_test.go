@@ -5,27 +5,6 @@ import (
 	"testing"
 )
 
-func TestWholeNumbers(t *testing.T) {
-	for want, write := range map[string]func(w *Writer){
-		"4294967295":              func(w *Writer) { w.Uint32(math.MaxUint32) },
-		"-2147483648":             func(w *Writer) { w.Int32(math.MinInt32) },
-		`"18446744073709551615"`:  func(w *Writer) { w.Uint64(math.MaxUint64) },
-		`"-9223372036854775808"`:  func(w *Writer) { w.Int64(math.MinInt64) },
-		`"0s"`:                    func(w *Writer) { w.Seconds(0, 0) },
-		`"12.500s"`:               func(w *Writer) { w.Seconds(12, 500_000_000) },
-		`"-12.500s"`:              func(w *Writer) { w.Seconds(-12, -500_000_000) },
-		`"-0.500s"`:               func(w *Writer) { w.Seconds(0, -500_000_000) },
-		`"-9223372036854775808s"`: func(w *Writer) { w.Seconds(math.MinInt64, 0) },
-		`"10.999999999s"`:         func(w *Writer) { w.Seconds(10, math.MaxInt32) },
-		`"-10.999999999s"`:        func(w *Writer) { w.Seconds(-10, math.MinInt32) },
-	} {
-		var w Writer
-		if write(&w); string(w.buf) != want {
-			t.Errorf("%s, want %s", w.buf, want)
-		}
-	}
-}
-
 // TestNumbersAtTheEdges has the ends of the range without an exponent, and values that
 // JSON has no number for.
 func TestNumbersAtTheEdges(t *testing.T) {

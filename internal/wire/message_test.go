@@ -87,7 +87,7 @@ func TestScalars(t *testing.T) {
 		`"NaN"`: wrapperspb.Double(math.NaN()), `"Infinity"`: wrapperspb.Float(float32(math.Inf(1))), `"-Infinity"`: wrapperspb.Double(math.Inf(-1)),
 		`"AQL/"`: wrapperspb.Bytes([]byte{1, 2, 255}), `"a"`: wrapperspb.String("a"), `true`: wrapperspb.Bool(true), `{}`: &emptypb.Empty{},
 		`"-0.500s"`: durationpb.New(-time.Second / 2), `"315576000000s"`: &durationpb.Duration{Seconds: 315576000000}, `"-3.000000001s"`: &durationpb.Duration{Seconds: -3, Nanos: -1},
-		`"1970-01-01T00:00:00Z"`: &timestamppb.Timestamp{}, `"aA,c.dZ"`: &fieldmaskpb.FieldMask{Paths: []string{"a_a", "c.d_z"}}, `""`: &fieldmaskpb.FieldMask{},
+		`"1970-01-01T00:00:00Z"`: &timestamppb.Timestamp{}, `"aB,c.dE"`: &fieldmaskpb.FieldMask{Paths: []string{"a_b", "c.d_e"}}, `""`: &fieldmaskpb.FieldMask{},
 		`null`: structpb.NewNullValue(), `[]`: &structpb.ListValue{},
 	} {
 		if got := strings.TrimSpace(render(m, OmitDefaults)); got != want {

@@ -216,23 +216,6 @@ func TestNothingIsUpgraded(t *testing.T) {
 }
 
 // TestPoolsAtTheLimit: the breaker bounds pools; one without users makes room.
-// TestOnePoolIsDroppedForAnother: of several unused pools only one ends.
-func TestOnePoolIsDroppedForAnother(t *testing.T) {
-	address := func() string { return serve(t, func(http.ResponseWriter, *http.Request) {}) }
-	r := newRig(t, "circuit_breakers: {thresholds: [{max_connection_pools: 2}]}", address(), address(), address())
-	hd := r.m.Cluster("c")
-	c := hd.Current()
-	for i := range 3 {
-		if _, err := r.Pools.of(hd, c, r.host(i), upstream.DefaultPriority); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := c.Breakers(upstream.DefaultPriority).Pools.Current(); n != 2 {
-		t.Errorf("%d pools, want 2", n)
-	}
-	r.Pools.Drain(nil, nil)
-}
-
 func TestPoolsAtTheLimit(t *testing.T) {
 	a := serve(t, func(http.ResponseWriter, *http.Request) {})
 	r := newRig(t, "circuit_breakers: {thresholds: [{max_connection_pools: 1}]}", a, serve(t, func(http.ResponseWriter, *http.Request) {}))

@@ -43,7 +43,10 @@ func buildMaglev(entries []entry, size uint64, stats *Stats) *maglev {
 	}
 	filled := uint64(0)
 	for iteration := 1.0; filled < size; iteration++ {
-		for i := 0; i < len(walkers) && filled < size; i++ {
+		for i := range walkers {
+			if filled == size {
+				break
+			}
 			w := &walkers[i]
 			if iteration*w.weight < w.target {
 				continue

@@ -118,6 +118,9 @@ func (m *monitor) putSplit(r host.Result, status int) {
 		}
 		m.PutCode(status)
 	case host.RequestSuccess:
-		m.PutCode(status) // 0 counts as a success
+		if status == 0 {
+			status = 200
+		}
+		m.PutCode(status)
 	}
 }
