@@ -33,19 +33,19 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 	if !s.allowed(r.target) {
 		return w.text(403, "request to path "+r.target+" not allowed\n")
 	}
-	e := s.table.Load().byPath[r.path]
+	e, mode := s.table.Load().byPath[r.path], s.modeOf(r)
 	if need := e.needs(); r.principal.Role < need {
 		return s.deny(w, r, need)
 	}
-	if asset := s.assets.Find(r.path); asset != nil && s.cfg.Mode != ModeMetricsOnly {
+	if asset := s.assets.Find(r.path); asset != nil && mode != ModeMetricsOnly {
 		return w.asset(asset)
 	}
-	if e == nil || !s.exists(e) {
-		if text := s.absent(r.path); text != "" && s.cfg.Mode != ModeMetricsOnly {
+	if e == nil || !e.in(mode) {
+		if text := s.absent(r.path); text != "" && mode != ModeMetricsOnly {
 			return w.text(404, text)
 		}
 		w.SetStatus(404)
-		_, err := w.Write(s.appendHelp([]byte("invalid path. ")))
+		_, err := w.Write(s.appendHelp([]byte("invalid path. "), mode))
 		return err
 	}
 	return s.dispatch(e, w, r)
@@ -61,8 +61,16 @@ func (s *Server) allowed(target string) bool {
 	return len(s.cfg.AllowPaths) == 0
 }
 
-// exists reports whether an endpoint exists in the server's mode.
-func (s *Server) exists(e *Endpoint) bool { return s.cfg.Mode != ModeMetricsOnly || e.metrics }
+// modeOf returns the available part of the interface for r.
+func (s *Server) modeOf(r *Request) Mode {
+	if r.listener.metrics {
+		return ModeMetricsOnly
+	}
+	return s.cfg.Mode
+}
+
+// in reports whether the endpoint exists in a mode.
+func (e *Endpoint) in(mode Mode) bool { return mode != ModeMetricsOnly || e.metrics }
 
 // dispatch runs the handler of a path if mode, method and parameters permit it.
 func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {

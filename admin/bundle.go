@@ -130,7 +130,7 @@ func (s *Server) bundle(ctx context.Context, w io.Writer, cpu time.Duration) err
 		if p.write == nil {
 			path, _, _ := strings.Cut(p.target, "?")
 			e := s.table.Load().byPath[path]
-			if e == nil || !s.exists(e) || !s.allowed(p.target) {
+			if e == nil || !e.in(s.cfg.Mode) || !s.allowed(p.target) {
 				continue
 			}
 			p.write = func(w io.Writer) error { return s.member(e, p.target, w) }

@@ -58,7 +58,10 @@ type Config struct {
 	// 1.2. If GetConfigForClient requests client certificates, set ClientAuth
 	// here too.
 	TLS *tls.Config
-
+	// MetricsAddress is another address, ip:port, at which only the endpoints of
+	// ModeMetricsOnly exist, in any Mode. It has the same TLS, authentication and
+	// limits. Needs Address. Default: none.
+	MetricsAddress string
 	// SocketOptions are set on the listening socket of Address.
 	SocketOptions []SocketOption
 	// Admit reports whether to accept a new connection; open is the number of

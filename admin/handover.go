@@ -13,27 +13,34 @@ import (
 // Inherit makes Listen use the socket of a predecessor with the same address.
 // The server takes ownership of the file.
 func (s *Server) Inherit(socket *os.File) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inherited != nil {
-		_ = s.inherited.Close()
-	}
-	s.inherited = socket
+	s.inherit(&s.port, socket)
 }
 
-// inheritedListener returns the listener of the inherited socket, or nil.
-func (s *Server) inheritedListener() (net.Listener, error) {
+// InheritMetrics is Inherit for the socket of Config.MetricsAddress.
+func (s *Server) InheritMetrics(socket *os.File) { s.inherit(&s.metricsPort, socket) }
+
+func (s *Server) inherit(p *socket, file *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inherited == nil {
+	if p.inherited != nil {
+		_ = p.inherited.Close()
+	}
+	p.inherited = file
+}
+
+// inheritedListener returns the listener of the socket that p inherited, or nil.
+func (s *Server) inheritedListener(p *socket, address string) (net.Listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.inherited == nil {
 		return nil, nil
 	}
-	ln, err := inherited(s.inherited)
-	s.inherited = nil
+	ln, err := inherited(p.inherited)
+	p.inherited = nil
 	if err != nil {
 		return nil, err
 	}
-	addr, err := parseAddress(s.cfg.Address)
+	addr, err := parseAddress(address)
 	if u, ok := ln.(*net.UnixListener); ok && err == nil && addr.unix != "" && addr.unix[0] != '@' {
 		owned, err := unixsock.Adopt(u, addr.unix)
 		if err != nil {
@@ -46,23 +53,28 @@ func (s *Server) inheritedListener() (net.Listener, error) {
 }
 
 // File returns a duplicate of the socket bound by Listen, for the successor.
-func (s *Server) File() (*os.File, error) {
+func (s *Server) File() (*os.File, error) { return s.file(&s.port) }
+
+// MetricsFile is File for the socket of Config.MetricsAddress.
+func (s *Server) MetricsFile() (*os.File, error) { return s.file(&s.metricsPort) }
+
+func (s *Server) file(p *socket) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil || s.closed {
+	if p.gate == nil || s.closed {
 		return nil, errors.New("admin: not listening")
 	}
-	return s.listener.File()
+	return p.gate.File()
 }
 
 // KeepPath sets whether Close leaves the path of a unix socket to a successor.
 func (s *Server) KeepPath(keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil {
+	if s.port.gate == nil {
 		return
 	}
-	if u, ok := s.listener.Listener.(*unixsock.Listener); ok {
+	if u, ok := s.port.gate.Listener.(*unixsock.Listener); ok {
 		u.Keep(keep)
 	}
 }
@@ -73,8 +85,10 @@ func (s *Server) KeepPath(keep bool) {
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener != nil {
-		s.listener.Shut()
+	for _, p := range []*socket{&s.port, &s.metricsPort} {
+		if p.gate != nil {
+			p.gate.Shut()
+		}
 	}
 	s.endSessionLocked()
 	s.connections.hurry(s.limits.ShutdownTime)
@@ -89,8 +103,10 @@ func (s *Server) Resume() {
 	}
 	s.connections.endHurry()
 	s.newSession()
-	if s.listener != nil {
-		s.listener.Open()
+	for _, p := range []*socket{&s.port, &s.metricsPort} {
+		if p.gate != nil {
+			p.gate.Open()
+		}
 	}
 }
 

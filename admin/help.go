@@ -9,15 +9,15 @@ import (
 )
 
 // help answers /help.
-func (s *Server) help(w *Response, _ *Request) error {
-	_, err := w.Write(s.appendHelp(nil))
+func (s *Server) help(w *Response, r *Request) error {
+	_, err := w.Write(s.appendHelp(nil, s.modeOf(r)))
 	return err
 }
 
-// appendHelp appends the list of all endpoints. It is also the body of a 404.
-func (s *Server) appendHelp(dst []byte) []byte {
+// appendHelp appends the list of all endpoints in a mode. It is also the body of a 404.
+func (s *Server) appendHelp(dst []byte, mode Mode) []byte {
 	dst = append(dst, "admin commands are:\n"...)
-	for _, e := range s.Endpoints() {
+	for _, e := range s.endpointsIn(mode) {
 		dst = append(append(dst, "  "...), e.Path...)
 		if e.Mutates {
 			dst = append(dst, " (POST)"...)

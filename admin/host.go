@@ -51,6 +51,8 @@ func newHostCheck(mode HostMode, allowed []string) *hostCheck {
 type listenerKind struct {
 	unix bool // a unix socket
 	open bool // neither a unix socket nor a loopback address
+
+	metrics bool // that of Config.MetricsAddress
 }
 
 // accepts reports whether hostport, a Host header or the authority of a request

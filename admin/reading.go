@@ -34,7 +34,7 @@ func (s *Server) Assets() *ui.Assets { return s.assets }
 // server's mode.
 func (s *Server) Permits(r *Request, path string) bool {
 	e := s.table.Load().byPath[path]
-	return e != nil && s.exists(e) && s.permits(r, e)
+	return e != nil && e.in(s.modeOf(r)) && s.permits(r, e)
 }
 
 func (s *Server) permits(r *Request, e *Endpoint) bool {

@@ -74,12 +74,18 @@ type Server struct {
 	// pauses, and replaced when it resumes. Written under mu.
 	sessions atomic.Pointer[chan struct{}]
 
-	mu        sync.Mutex
-	listener  *accept.Gate // of Listen
+	mu          sync.Mutex
+	port        socket // of Config.Address
+	metricsPort socket // of Config.MetricsAddress
+	listeners   map[net.Listener]struct{}
+	addr        net.Addr
+	closed      bool
+}
+
+// socket is a socket that Listen binds.
+type socket struct {
+	gate      *accept.Gate // nil before Listen
 	inherited *os.File     // for Listen; nil: it binds
-	listeners map[net.Listener]struct{}
-	addr      net.Addr
-	closed    bool
 }
 
 // New checks cfg and returns a server that does not listen yet.
@@ -99,6 +105,9 @@ func New(cfg Config) (*Server, error) {
 		if _, err := parseAddress(cfg.Address); err != nil {
 			return nil, err
 		}
+	}
+	if addr, err := parseAddress(cfg.MetricsAddress); cfg.MetricsAddress != "" && (err != nil || addr.unix != "" || cfg.Address == "") {
+		return nil, fmt.Errorf("admin: metrics address %q is not ip:port next to an address", cfg.MetricsAddress)
 	}
 	auth, err := newAuthCheck(cfg.Auth)
 	if err != nil {
@@ -201,10 +210,12 @@ func (s *Server) Remove(path string) bool {
 
 // Endpoints returns the rows of the table in byte order of their paths, except rows
 // that are hidden or do not exist in the server's mode.
-func (s *Server) Endpoints() []Endpoint {
+func (s *Server) Endpoints() []Endpoint { return s.endpointsIn(s.cfg.Mode) }
+
+func (s *Server) endpointsIn(mode Mode) []Endpoint {
 	var rows []Endpoint
 	for _, e := range s.table.Load().rows {
-		if s.exists(e) && !e.Hidden {
+		if e.in(mode) && !e.Hidden {
 			rows = append(rows, *e)
 		}
 	}
@@ -219,33 +230,67 @@ func (s *Server) Addr() net.Addr {
 	return s.addr
 }
 
+// MetricsAddr is Addr for Config.MetricsAddress. It is nil without one and before Listen.
+func (s *Server) MetricsAddr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.metricsPort.gate == nil {
+		return nil
+	}
+	return s.metricsPort.gate.Addr()
+}
+
 // ErrClosed is returned by Serve and Run of a server that was shut down.
 var ErrClosed = errors.New("admin: server closed")
 
-// Listen binds the configured address. The error wraps [ErrAddressInUse] if another
+// Listen binds the configured addresses. The error wraps [ErrAddressInUse] if another
 // program uses it.
 func (s *Server) Listen() error {
 	if s.cfg.Address == "" {
 		return errors.New("admin: no address configured")
 	}
-	ln, err := s.inheritedListener()
+	if err := s.bind(&s.port, &s.cfg); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	gate := s.port.gate
+	s.addr = gate.Addr()
+	s.mu.Unlock()
+	s.logger.Info("admin address: " + gate.Addr().String())
+	if s.cfg.MetricsAddress == "" {
+		return nil
+	}
+	cfg := s.cfg
+	cfg.Address, cfg.Socket = s.cfg.MetricsAddress, nil
+	if err := s.bind(&s.metricsPort, &cfg); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.port.gate, s.addr = nil, nil
+		return errors.Join(err, gate.Close())
+	}
+	s.logger.Info("metrics address: " + s.MetricsAddr().String())
+	return nil
+}
+
+// bind opens the socket p, which is that of the address in cfg.
+func (s *Server) bind(p *socket, cfg *Config) error {
+	ln, err := s.inheritedListener(p, cfg.Address)
 	if ln == nil && err == nil {
-		ln, err = listen(&s.cfg)
+		ln, err = listen(cfg)
 	}
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.listener != nil {
+	if s.closed || p.gate != nil {
 		_ = ln.Close()
 		if s.closed {
 			return ErrClosed
 		}
 		return errors.New("admin: already listening")
 	}
-	s.listener, s.addr = accept.NewGate(ln), ln.Addr()
-	s.logger.Info("admin address: " + ln.Addr().String())
+	p.gate = accept.NewGate(ln)
 	return nil
 }
 
@@ -254,15 +299,20 @@ func (s *Server) Listen() error {
 // all have ended; see [Server.Close]. Call it once.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
-	ln := s.listener
+	ln := s.port.gate
 	s.mu.Unlock()
 	if ln == nil {
 		if err := s.Listen(); err != nil {
 			return err
 		}
 		s.mu.Lock()
-		ln = s.listener
+		ln = s.port.gate
 		s.mu.Unlock()
+	}
+	var metrics sync.WaitGroup
+	defer metrics.Wait()
+	if s.cfg.MetricsAddress != "" {
+		metrics.Go(func() { s.guard.Run("metrics address", s.serveMetrics) })
 	}
 	defer context.AfterFunc(ctx, func() {
 		s.guard.Run("end of the server", func() { _ = s.Close() })
@@ -294,8 +344,10 @@ func (s *Server) stopListening() {
 		s.temporaries.stop()
 		s.endSessionLocked()
 	}
-	if s.listener != nil {
-		_ = s.listener.Close()
+	for _, p := range []*socket{&s.port, &s.metricsPort} {
+		if p.gate != nil {
+			_ = p.gate.Close()
+		}
 	}
 	for ln := range s.listeners {
 		s.guard.Run("end of a listener", func() { _ = ln.Close() })
@@ -304,7 +356,21 @@ func (s *Server) stopListening() {
 
 // Serve accepts connections from ln until the server is shut down, and then returns
 // [ErrClosed]. It closes ln. Several listeners can be served at once.
-func (s *Server) Serve(ln net.Listener) error {
+func (s *Server) Serve(ln net.Listener) error { return s.serve(ln, kindOf(ln.Addr())) }
+
+// serveMetrics serves Config.MetricsAddress.
+func (s *Server) serveMetrics() {
+	s.mu.Lock()
+	ln := s.metricsPort.gate
+	s.mu.Unlock()
+	at := kindOf(ln.Addr())
+	at.metrics = true
+	if err := s.serve(ln, at); !errors.Is(err, ErrClosed) {
+		s.logger.Error("the metrics address is not served any more", "error", err)
+	}
+}
+
+func (s *Server) serve(ln net.Listener, at listenerKind) error {
 	defer ln.Close()
 	s.mu.Lock()
 	if s.closed {
@@ -319,8 +385,7 @@ func (s *Server) Serve(ln net.Listener) error {
 
 	s.spare.fill()
 	defer s.spare.release()
-	at := kindOf(ln.Addr())
-	if at.open && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
+	if at.open && !at.metrics && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
 		s.warnExposed()
 	}
 	for {

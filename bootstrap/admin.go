@@ -71,8 +71,10 @@ func defaultAdmin(product string) Admin {
 
 func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 	var logPath string
+	var metrics Address
 	seen := d.message(n, path, []field{
 		{"address", a.Address.set},
+		{"metrics_address", metrics.set},
 		{"access_log_path", outputFile(&logPath)},
 		{"access_log", list(&a.AccessLog, func(l *AccessLog) setter { return l.set })},
 		{"profile_path", text(&a.ProfilePath)},
@@ -103,6 +105,15 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 		}},
 	})
 	a.checkSecurity(d, seen, path)
+	if n, ok := seen["metrics_address"]; ok {
+		a.MetricsAddress = metrics.endpoint()
+		switch at := join(path, "metrics_address"); {
+		case a.Address.IsZero():
+			d.errorf(n, at, "only with address")
+		case metrics.Pipe != "":
+			d.errorf(n, at, "only of kind socket_address")
+		}
+	}
 	if logPath != "" && logPath != "/dev/null" {
 		a.AccessLog = append([]AccessLog{{Config: accesslog.Config{Path: logPath}}}, a.AccessLog...)
 	}

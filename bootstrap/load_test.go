@@ -355,6 +355,8 @@ func TestSingleErrors(t *testing.T) {
 			"a.yaml:1:62: stats_sinks[0].typed_config.max_bytes_per_datagram: unknown field; allowed: @type, address, prefix, tcp_cluster_name"},
 		{"control-ads", "a.yaml", "dynamic_resources:\n  ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}\n", `a.yaml:2:15: dynamic_resources.ads_config: "a" is not a static cluster`},
 		{"control-cds", "a.yaml", "dynamic_resources: {cds_config: {api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}}}\n", `a.yaml:1:33: dynamic_resources.cds_config: "a" is not a static cluster`},
+		{"metrics-address", "a.yaml", "admin: {metrics_address: {socket_address: {address: 127.0.0.1, port_value: 9102}}}", "a.yaml:1:26: admin.metrics_address: only with address"},
+		{"metrics-pipe", "a.yaml", "admin: {address: {pipe: {path: /a}}, metrics_address: {pipe: {path: /b}}}", "a.yaml:1:55: admin.metrics_address: only of kind socket_address"},
 		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: [redacted] is not one of full, read_only, metrics_only"},
 		{"secret-field", "a.yaml", "admin: {limits: hunter2, auth: {token: hunter2}}", `admin.limits: "hunter2" is not a mapping`},
 	}

@@ -178,6 +178,7 @@ func required(path string) (names []string) {
 // that describes them.
 var shared = map[string]string{
 	"admin.address":              "Addresses",
+	"admin.metrics_address":      "Addresses",
 	"health_listeners[].address": "Addresses",
 
 	"admin.allow_paths[]": "Matchers",

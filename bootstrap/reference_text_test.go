@@ -154,6 +154,7 @@ var reference = []section{
 	}},
 	{"Admin", "admin", "", []row{
 		{"address", "(no interface)", "Address of the listener."},
+		{"metrics_address", "(none)", "Another address, which serves stats, `/ready` and `/live` only, as `mode: metrics_only` does. Access control and TLS are the same."},
 		{"access_log", "", "Request logs."},
 		{"access_log_path", "", "File of a request log in the default format; `/dev/null` means none."},
 		{"profile_path", "/var/log/statsd-admin/statsd-admin.prof", "Output file of `/cpuprofiler` and `/heapprofiler`."},

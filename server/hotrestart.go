@@ -215,6 +215,8 @@ func (h *hotRestart) distribute(sockets []hotrestart.Socket) {
 			h.ports[s.Address] = s.Files[0]
 		case len(s.Files) == 1 && h.s.admin != nil && s.Address == adminPrefix+h.s.cfg.Admin.Address:
 			h.s.admin.Inherit(s.Files[0])
+		case len(s.Files) == 1 && h.s.admin != nil && s.Address == metricsPrefix+h.s.cfg.Admin.MetricsAddress:
+			h.s.admin.InheritMetrics(s.Files[0])
 		case h.s.statsd != nil && slices.ContainsFunc(h.s.cfg.StatsD.Listeners, func(l statsd.ListenerConfig) bool { return l.Address == s.Address }):
 			lines = append(lines, statsd.ListenerSockets(s))
 		default:
@@ -245,6 +247,9 @@ func socketPath(key string) string {
 
 // adminPrefix precedes the configured address in the key of the admin port's socket.
 const adminPrefix = "admin "
+
+// metricsPrefix is that of the socket of admin.Config.MetricsAddress.
+const metricsPrefix = "metrics "
 
 // takePorts returns the inherited sockets of ports. The caller owns them.
 func (h *hotRestart) takePorts() map[string]*os.File {
@@ -705,6 +710,9 @@ func (f *followed) Sockets() ([]hotrestart.Socket, error) {
 			return nil, err
 		}
 		out = append(out, hotrestart.Socket{Address: adminPrefix + f.s.cfg.Admin.Address, Files: []*os.File{file}})
+		if file, err := f.s.admin.MetricsFile(); err == nil {
+			out = append(out, hotrestart.Socket{Address: metricsPrefix + f.s.cfg.Admin.MetricsAddress, Files: []*os.File{file}})
+		}
 	}
 	return out, nil
 }

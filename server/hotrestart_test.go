@@ -30,17 +30,18 @@ type line struct {
 	dir  string
 	sink *counting
 	port string
+	more string // of metrics alone
 }
 
-// All of them have the same port.
+// All of them have the same ports.
 func newLine(t *testing.T) *line {
-	return &line{t, t.TempDir(), &counting{}, closedport.Reserve(t).String()}
+	return &line{t, t.TempDir(), &counting{}, closedport.Reserve(t).String(), closedport.Reserve(t).String()}
 }
 
 // config returns the configuration of an epoch.
 func (l *line) config(epoch uint32, parentShutdown time.Duration) server.Config {
 	return server.Config{
-		Store: store.New(store.Options{}), Admin: admin.Config{Address: l.port},
+		Store: store.New(store.Options{}), Admin: admin.Config{Address: l.port, MetricsAddress: l.more},
 		StatsD: statsdOn("udp://127.0.0.1:0", "tcp://127.0.0.1:0", "unixlines://"+filepath.Join(l.dir, "s")),
 		Flush:  flush.Config{Interval: 50 * time.Millisecond, Sinks: []flush.Sink{l.sink}},
 		HotRestart: &server.HotRestart{
@@ -118,6 +119,11 @@ func TestHotRestart(t *testing.T) {
 		t.Error(err)
 	}
 	busy(third)
+	if resp, err := http.Get("http://" + l.more + "/ready"); err != nil || resp.StatusCode != 200 {
+		t.Errorf("the third server does not answer at %s: %+v, %v", l.more, resp, err)
+	} else {
+		resp.Body.Close()
+	}
 	close(stop)
 	senders.Wait()
 	want := fmt.Sprintf("hits: %d\n", sent.Load())
