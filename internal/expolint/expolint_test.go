@@ -144,3 +144,18 @@ func TestEscapesInHelp(t *testing.T) {
 		t.Errorf("an escaped quote in OpenMetrics: %s", problem)
 	}
 }
+
+// TestNamesWithoutQuotes has the ends of each range of characters and their neighbors.
+func TestNamesWithoutQuotes(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "z": true, "A": true, "Z": true, "_": true, "a0": true, "a9": true, "za_9": true,
+		"": false, "0a": false, "9": false, "a`": false, "a{": false, "a@": false, "a[": false, "a/": false, "aé": false,
+	} {
+		if plain(name, false) != want || plain(name, true) != want {
+			t.Errorf("%q: as a label %t, as a metric %t, want %t", name, plain(name, false), plain(name, true), want)
+		}
+	}
+	if plain("a:b", false) || !plain("a:b", true) || !plain(":", true) {
+		t.Error("a colon is for metrics only")
+	}
+}

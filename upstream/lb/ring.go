@@ -1,6 +1,7 @@
 package lb
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -56,15 +57,7 @@ func buildRing(entries []entry, c config.RingHash, stats *Stats) *ring {
 		}
 		fewest, most = min(fewest, n), max(most, n)
 	}
-	slices.SortStableFunc(points, func(a, b point) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
 	stats.RingSize.Set(uint64(len(points)))
 	stats.RingMinHashes.Set(fewest)
 	stats.RingMaxHashes.Set(most)

@@ -48,10 +48,7 @@ func (c *compiler) hostMetadata(m *corev3.Metadata) config.Metadata {
 	}
 	adopt := func(to string, from ...string) {
 		for _, ns := range from {
-			if ns == to {
-				continue
-			}
-			if v, ok := out[ns]; ok {
+			if v, ok := out[ns]; ok && ns != to {
 				if _, own := out[to]; !own {
 					out[to] = v
 				}
