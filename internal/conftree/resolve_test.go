@@ -151,3 +151,13 @@ func FuzzParse(f *testing.F) {
 		check(root, 1)
 	})
 }
+
+func TestSnakeCase(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "", "plain": "plain", "snake_case": "snake_case", "lbPolicy": "lb_policy", "aZ": "a_z", "zA": "z_a", "a1B": "a1_b", "Name": "_name", "a[@": "a[@", "é": "é",
+	} {
+		if got := SnakeCase(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -431,3 +431,21 @@ func TestTooLargeAssignmentStopsNoOther(t *testing.T) {
 		})
 	}
 }
+
+// TestFailuresOfMissingClusters: the failure of a cluster that a response lacks is kept,
+// unless the response is complete.
+func TestFailuresOfMissingClusters(t *testing.T) {
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		bad := edsCluster("bad", func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(-time.Second) })
+		failures := func() (names string) {
+			for f := range r.c.Failures {
+				names += f.Name + " "
+			}
+			return names
+		}
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{bad}})
+		equal(t, "failures", failures(), "bad ")
+		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("good")}})
+		equal(t, "failures", failures(), map[bool]string{true: "bad ", false: ""}[r.delta])
+	})
+}
