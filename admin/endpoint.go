@@ -144,10 +144,10 @@ func checkPath(path string) error {
 		return fmt.Errorf("admin: path %q contains a space, a control byte or a byte over 0x7e", path)
 	}
 	if len(path) < 2 || path[0] != '/' {
-		return fmt.Errorf("admin: path %q must begin with / and have more than that", path)
+		return fmt.Errorf("admin: path %q must begin with / and be longer", path)
 	}
 	if strings.HasPrefix(path, "//") {
-		return fmt.Errorf("admin: path %q begins with //, which is another host in a link", path)
+		return fmt.Errorf("admin: path %q must not begin with //, which refers to another host in a link", path)
 	}
 	if strings.HasPrefix(path, ui.Prefix) {
 		return fmt.Errorf("admin: path %q is taken by the assets of the pages", path)

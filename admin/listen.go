@@ -58,7 +58,7 @@ func listen(cfg *Config) (net.Listener, error) {
 		err = ErrAddressInUse
 	}
 	if errors.Is(err, ErrAddressInUse) {
-		return nil, fmt.Errorf("admin: cannot listen on %s: %w (another program serves it; choose another address, or port 0 for a free one)", text, err)
+		return nil, fmt.Errorf("admin: cannot listen on %s: %w (another program uses it; choose another address, or port 0 for a free one)", text, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("admin: cannot listen on %s: %w", text, err)

@@ -95,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	product := cfg.Store.Product()
 	if !validProduct(product) {
-		return nil, fmt.Errorf("admin: product name %q is not made of letters, digits, '-', '_' and '.'", product)
+		return nil, fmt.Errorf("admin: product name %q contains characters other than letters, digits, '-', '_' and '.'", product)
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {

@@ -198,7 +198,7 @@ func TestFiltersAreKept(t *testing.T) {
 	if get("a") != first {
 		t.Fatal("the filter is lost after 63 others")
 	}
-	get("b") // takes the place of the one that was not asked for the longest
+	get("b") // takes the place of the one that was not requested the longest
 	if get("a") != first {
 		t.Fatal("the filter is lost although it was asked for just now")
 	}

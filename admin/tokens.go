@@ -162,7 +162,7 @@ func ReadTokens(path string) ([]Token, error) {
 		return nil, fmt.Errorf("admin: tokens: %q is not a regular file", path)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("admin: tokens: %q has mode %04o, but must be for its owner alone: chmod 600", path, mode)
+		return nil, fmt.Errorf("admin: tokens: %q has mode %04o, but only its owner may have access: chmod 600", path, mode)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxTokensBytes+1))
 	if err != nil {

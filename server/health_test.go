@@ -98,7 +98,7 @@ func TestHealthListenerTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(); err == nil || !strings.Contains(err.Error(), "another program serves it") {
+	if err := s.Listen(); err == nil || !strings.Contains(err.Error(), "another program uses it") {
 		t.Errorf("%v", err)
 	}
 	if c, err := net.Dial("tcp", s.HealthListeners()[0].Addr().String()); err == nil {

@@ -243,7 +243,7 @@ func (s *Server) Adopt(c Connection) error {
 		}
 	}
 	_ = conn.Close() // unread
-	return fmt.Errorf("statsd: connection of %q: no listener takes it", c.Address)
+	return fmt.Errorf("statsd: connection of %q: no listener has its address", c.Address)
 }
 
 // adopt serves conn as a connection of l unless l is stopping. It was admitted

@@ -119,9 +119,9 @@ func bindError(text string, a address, err error) error {
 		if a.framing == datagrams {
 			flags = "-lnup"
 		}
-		return fmt.Errorf("statsd: %q: another process holds the port (ss %s 'sport = :%s' names it): %w", text, flags, port, err)
+		return fmt.Errorf("statsd: %q: another process uses the port (ss %s 'sport = :%s' shows it): %w", text, flags, port, err)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("statsd: %q: no permission; ports below 1024 and foreign directories need rights: %w", text, err)
+		return fmt.Errorf("statsd: %q: no permission for this port or directory: %w", text, err)
 	}
 	return fmt.Errorf("statsd: %q: %w", text, err)
 }

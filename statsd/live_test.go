@@ -438,7 +438,7 @@ func TestTakenPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Listen()
-		if err == nil || !strings.Contains(err.Error(), "another process holds the port") || !strings.Contains(err.Error(), cfg.Address) {
+		if err == nil || !strings.Contains(err.Error(), "another process uses the port") || !strings.Contains(err.Error(), cfg.Address) {
 			t.Errorf("%s: %v", cfg.Address, err)
 		}
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {

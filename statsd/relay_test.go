@@ -117,7 +117,7 @@ func TestOwnListenerAsTarget(t *testing.T) {
 	path := "unixgram://@" + t.Name() + t.TempDir()
 	r := newRig(t, Config{Listeners: []ListenerConfig{{Address: path}}, Relay: []relay.Route{{Targets: []relay.Target{{Address: path}}}}})
 	r.listeners = nil
-	if err := r.Listen(); err == nil || !strings.Contains(err.Error(), "would circle") {
+	if err := r.Listen(); err == nil || !strings.Contains(err.Error(), "would loop") {
 		t.Errorf("%v", err)
 	}
 }

@@ -73,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 		if a.scheme == "tls" && l.TLS == nil {
-			return nil, fmt.Errorf("statsd: %q needs TLS settings: a certificate at least", l.Address)
+			return nil, fmt.Errorf("statsd: %q needs TLS settings with a certificate", l.Address)
 		}
 	}
 	s := &Server{
@@ -203,7 +203,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != listening {
 		s.mu.Unlock()
-		return errors.New("statsd: Run needs Listen before it, and runs once")
+		return errors.New("statsd: Run must be called once, after Listen")
 	}
 	s.state = running
 	all := s.listeners

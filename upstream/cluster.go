@@ -225,11 +225,11 @@ func (c *Cluster) Release() {
 // openEvents opens the files that take events of a health check.
 func (c *Cluster) openEvents(hc *config.HealthCheck) error {
 	if len(hc.EventSinks) > 0 {
-		return fmt.Errorf("health_checks[0].event_logger: %q takes no events here; files do", hc.EventSinks[0].Name)
+		return fmt.Errorf("health_checks[0].event_logger: %q is not supported; use a file", hc.EventSinks[0].Name)
 	}
 	for _, path := range hc.EventLogs {
 		if c.env.logs == nil {
-			return fmt.Errorf("health_checks[0].event_log_path: %q: no logs are kept here", path)
+			return fmt.Errorf("health_checks[0].event_log_path: %q: event logs are not supported here", path)
 		}
 		f, err := c.env.logs.Open(path)
 		if err != nil {

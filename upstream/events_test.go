@@ -56,10 +56,10 @@ func TestEventsThatCannotBeLoggedRefuseTheCluster(t *testing.T) {
 		logs *eventlog.Logs
 		want string
 	}{
-		{check("event_log_path: /tmp/x"), nil, `upstream: cluster "c": health_checks[0].event_log_path: "/tmp/x": no logs are kept here`},
+		{check("event_log_path: /tmp/x"), nil, `upstream: cluster "c": health_checks[0].event_log_path: "/tmp/x": event logs are not supported here`},
 		{check("event_log_path: /none/x"), eventlog.New(), `upstream: cluster "c": health_checks[0].event_log_path: logfile: open /none/x: no such file or directory`},
 		{check("event_logger: [{name: mail, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}]"), eventlog.New(),
-			`upstream: cluster "c": health_checks[0].event_logger: "mail" takes no events here; files do`},
+			`upstream: cluster "c": health_checks[0].event_logger: "mail" is not supported; use a file`},
 	} {
 		r := newRig(t, func(c *Config) { c.Logs = tt.logs })
 		p, err := decode.NewDecoder(decode.Options{}).ClusterText("test.yaml", []byte(tt.text), config.FormV3)

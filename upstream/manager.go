@@ -353,7 +353,7 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 	var source Source
 	if c.Type != config.Static && c.Type != config.OriginalDst {
 		if m.c.Source == nil {
-			return nil, fmt.Errorf("upstream: cluster %q: nothing here finds hosts for its type", c.Name)
+			return nil, fmt.Errorf("upstream: cluster %q: there is no source of hosts for its type", c.Name)
 		}
 		s, err := m.c.Source(c)
 		if err != nil {

@@ -62,7 +62,7 @@ func TestHostsAreLookedForOnceSecretsAreThere(t *testing.T) {
 	// Connections fail here, not at the host.
 	_, err := c.Connect(context.Background(), c.Sets()[0].Hosts[0], DefaultPriority, transport.Options{})
 	var failed *transport.Error
-	if !errors.As(err, &failed) || !failed.Local || !strings.Contains(err.Error(), `secret "ca" was not delivered so far`) {
+	if !errors.As(err, &failed) || !failed.Local || !strings.Contains(err.Error(), `secret "ca" has not been delivered yet`) {
 		t.Errorf("error %v", err)
 	}
 	r.Close()

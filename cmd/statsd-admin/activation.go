@@ -73,7 +73,7 @@ func (s *passedSocket) inspect() error {
 	}
 	c, err := net.FilePacketConn(s.file)
 	if err != nil {
-		return errors.New("neither a listening socket nor one for datagrams")
+		return errors.New("neither a listening socket nor a datagram socket")
 	}
 	s.addr = c.LocalAddr()
 	s.network = s.addr.Network()

@@ -199,7 +199,7 @@ func TestPassedSockets(t *testing.T) {
 		return f
 	}
 	_, err := passedSockets(env("7", "1", "a"), 7, regular)
-	if err == nil || !strings.Contains(err.Error(), "descriptor 3 (a), which LISTEN_FDS announces: neither a listening socket nor one for datagrams") {
+	if err == nil || !strings.Contains(err.Error(), "descriptor 3 (a), which LISTEN_FDS announces: neither a listening socket nor a datagram socket") {
 		t.Errorf("a file: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func (p *program) bundleCommand() *command {
 		flags: fs,
 		run: func(ctx context.Context) int {
 			if *cpu < 0 || *cpu > 30*time.Second {
-				return p.failCommand(usageError{fmt.Errorf("error: --cpu %v is not from 0s to 30s", *cpu)})
+				return p.failCommand(usageError{fmt.Errorf("error: --cpu %v is not in [0s, 30s]", *cpu)})
 			}
 			if err := p.bundle(ctx, &c, fs.Arg(0), *cpu); err != nil {
 				return p.failCommand(err)

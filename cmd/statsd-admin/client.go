@@ -198,7 +198,7 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 func clientTLS(ca, cert, key string) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if (cert == "") != (key == "") {
-		return nil, usageError{errors.New("error: --cert and --key need each other")}
+		return nil, usageError{errors.New("error: --cert and --key must be used together")}
 	}
 	if ca != "" {
 		pem, err := boundedfile.Read(ca, maxFile)

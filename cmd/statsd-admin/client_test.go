@@ -139,9 +139,9 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"healthcheck --address http://a/b":                  "error: address 'http://a/b' is not http://host:port\n",
 		"healthcheck --address unix:":                       "error: address 'unix:' has no path\n",
 		"healthcheck --ca x":                                "error: --ca, --cert and --key need an address that begins with https://\n",
-		"healthcheck --address https://127.0.0.1:1 --key x": "error: --cert and --key need each other\n",
+		"healthcheck --address https://127.0.0.1:1 --key x": "error: --cert and --key must be used together\n",
 		"bundle a b":                                        "error: Couldn't find match for argument: b\n",
-		"bundle --cpu 31s":                                  "error: --cpu 31s is not from 0s to 30s\n",
+		"bundle --cpu 31s":                                  "error: --cpu 31s is not in [0s, 30s]\n",
 		"get":                                               "error: get needs a path, such as /stats\n",
 		"get /a /b":                                         "error: Couldn't find match for argument: /b\n",
 		"get /%zz":                                          "error: parse ",
@@ -166,7 +166,7 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"send --address unixgram:":                          "error: address 'unixgram:' has no location\n",
 		"send --ca x":                                       "error: --ca, --cert and --key need an address that begins with tls://\n",
 		"send --key x":                                      "error: --ca, --cert and --key need an address that begins with tls://\n",
-		"send --address tls://127.0.0.1:1 --cert x":         "error: --cert and --key need each other\n",
+		"send --address tls://127.0.0.1:1 --cert x":         "error: --cert and --key must be used together\n",
 		"send --packet-bytes -1":                            "error: Couldn't read argument value: --packet-bytes: ",
 	} {
 		status, stdout, stderr := invoke(strings.NewReader(""), strings.Fields(args)...)

@@ -140,7 +140,7 @@ func (c *client) exposition(ctx context.Context, path string) (text string, form
 	case err == nil && media == "text/plain":
 		format = expolint.Text004
 	default:
-		return "", 0, fmt.Errorf("error: GET %s: the content type '%s' is not that of an exposition in text", path, escaped(contentType))
+		return "", 0, fmt.Errorf("error: GET %s: the content type '%s' is not a text exposition", path, escaped(contentType))
 	}
 	text, err = readText(resp.Body)
 	return text, format, err

@@ -28,7 +28,7 @@ func TestLintOfAServer(t *testing.T) {
 	}
 	for _, tt := range [][2]string{
 		{base + "/nowhere", "error: GET /nowhere: 404 Not Found"},
-		{base + "/stats/metrics?prom_protobuf", "is not that of an exposition in text"},
+		{base + "/stats/metrics?prom_protobuf", "is not a text exposition"},
 		{"unix:" + dir + "/no", "no such file or directory"},
 	} {
 		if status, stdout, stderr := invoke(nil, "lint", tt[0]); status != exitUsage || stdout != "" || !strings.Contains(stderr, tt[1]) {

@@ -33,7 +33,7 @@ func newServiceManager(env func(string) string, pid int) (*serviceManager, error
 	}
 	conn, err := net.Dial("unixgram", path)
 	if err != nil {
-		return nil, fmt.Errorf("service manager is not notified: %w", err)
+		return nil, fmt.Errorf("cannot notify the service manager: %w", err)
 	}
 	m := &serviceManager{conn: conn}
 	if watched := env("WATCHDOG_PID"); watched == "" || watched == strconv.Itoa(pid) {

@@ -225,7 +225,7 @@ func TestSecretsAreFollowed(t *testing.T) {
 
 		p.secrets[0] = certSecret(one, two)
 		p.set("4", to, with)
-		const problem = `transport: cluster "a": secret "cert": tls_certificate.private_key: <inline>: does not fit the certificate`
+		const problem = `transport: cluster "a": secret "cert": tls_certificate.private_key: <inline>: does not match the certificate`
 		eventually(t, "refusal", problem, p.problem)
 		if got := x.serial(t, "a"); got != "12" {
 			t.Errorf("certificate %s after a bad one, want that from before", got)
@@ -424,7 +424,7 @@ resources:
 	eventually(t, "certificates", "map[/file.pem e:true /fixed.pem b:true <inline> e:true]", certs)
 	p.secrets = []*tlsv3.Secret{certSecret(next, remote)}
 	p.set("3", nil, nil)
-	const problem = `secret "cert": tls_certificate.private_key: <inline>: does not fit the certificate`
+	const problem = `secret "cert": tls_certificate.private_key: <inline>: does not match the certificate`
 	eventually(t, "refusal", problem, p.problem)
 	const at3 = "static fixed  [redacted]\nactive cert 2 [redacted] " + problem + "\nactive from-file f1 [redacted]"
 	eventually(t, "secrets", at3, dump)

@@ -148,7 +148,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, fmt.Errorf("statsdsink: lines of the format %s have no events", cfg.Format)
 	}
 	if cfg.Format == Plain && len(cfg.Tags) > 0 {
-		return nil, errors.New("statsdsink: lines of the plain format have no tags")
+		return nil, errors.New("statsdsink: the plain format has no tags")
 	}
 	size := sinkqueue.DefaultTCPBytes
 	switch {
@@ -158,7 +158,7 @@ func New(cfg Config) (*Sink, error) {
 			return nil, fmt.Errorf("statsdsink: %w", err)
 		}
 	case cfg.Network != TCP:
-		return nil, fmt.Errorf("statsdsink: connections that are opened elsewhere are of network %q, not tcp", cfg.Network)
+		return nil, fmt.Errorf("statsdsink: Dial requires network tcp, not %q", cfg.Network)
 	}
 	if cfg.PacketBytes <= 0 {
 		cfg.PacketBytes = size

@@ -51,7 +51,7 @@ type (
 func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*certinfo.Validity, error) {
 	var outer ocspResponse
 	if rest, err := asn1.Unmarshal(der, &outer); err != nil || len(rest) > 0 {
-		return nil, fmt.Errorf("certs: %q: no OCSP response in DER form", path)
+		return nil, fmt.Errorf("certs: %q: not an OCSP response in DER form", path)
 	}
 	basic := asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}
 	if outer.Status != 0 || !outer.Bytes.Type.Equal(basic) {
@@ -66,9 +66,9 @@ func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*certinfo.Valid
 			continue
 		}
 		if r.Status.Tag != 0 {
-			return nil, fmt.Errorf("certs: %q: the OCSP response does not call the certificate good", path)
+			return nil, fmt.Errorf("certs: %q: the OCSP response does not report the certificate as good", path)
 		}
 		return &certinfo.Validity{From: r.ThisUpdate.UTC(), Until: r.NextUpdate.UTC()}, nil
 	}
-	return nil, fmt.Errorf("certs: %q: the OCSP response is not about the certificate", path)
+	return nil, fmt.Errorf("certs: %q: the OCSP response is for another certificate", path)
 }

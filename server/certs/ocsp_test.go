@@ -103,10 +103,10 @@ func TestStaple(t *testing.T) {
 		t.Errorf("lowest version %x", s.Config().MinVersion)
 	}
 	for want, der := range map[string][]byte{
-		"no OCSP response in DER form":       []byte("canary"),
-		"is not about the certificate":       staple(t, 0x1d04, 0, from, until),
-		"does not call the certificate good": staple(t, 0x1d03, 1, from, until),
-		"not a successful basic one":         {0x30, 3, 0x0a, 1, 3},
+		"not an OCSP response in DER form":        []byte("canary"),
+		"is for another certificate":              staple(t, 0x1d04, 0, from, until),
+		"does not report the certificate as good": staple(t, 0x1d03, 1, from, until),
+		"not a successful basic one":              {0x30, 3, 0x0a, 1, 3},
 	} {
 		write(t, files.OCSPStaple, der)
 		if err := s.Reload(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
@@ -137,12 +137,12 @@ func TestResponsesAboutSeveralCertificates(t *testing.T) {
 		{"middle", stapleOf(t, basic, nil, otherRevoked, good, other), ""},
 		{"last", stapleOf(t, basic, nil, other, otherRevoked, good), ""},
 		{"good before revoked", stapleOf(t, basic, nil, good, revoked), ""},
-		{"revoked before good", stapleOf(t, basic, nil, other, revoked, good), "does not call the certificate good"},
-		{"revoked behind others", stapleOf(t, basic, nil, other, otherRevoked, revoked), "does not call the certificate good"},
-		{"others", stapleOf(t, basic, nil, other, otherRevoked), "is not about the certificate"},
-		{"nothing", stapleOf(t, basic, nil), "is not about the certificate"},
+		{"revoked before good", stapleOf(t, basic, nil, other, revoked, good), "does not report the certificate as good"},
+		{"revoked behind others", stapleOf(t, basic, nil, other, otherRevoked, revoked), "does not report the certificate as good"},
+		{"others", stapleOf(t, basic, nil, other, otherRevoked), "is for another certificate"},
+		{"nothing", stapleOf(t, basic, nil), "is for another certificate"},
 		{"another kind", stapleOf(t, asn1.ObjectIdentifier{1, 2, 3}, nil, good), "not a successful basic one"},
-		{"tail", append(stapleOf(t, basic, nil, good), 5, 0), "no OCSP response in DER form"},
+		{"tail", append(stapleOf(t, basic, nil, good), 5, 0), "not an OCSP response in DER form"},
 		{"inner tail", stapleOf(t, basic, []byte{5, 0}, good), "is malformed"},
 	} {
 		v, err := parseOCSP("x", tt.der, leaf)

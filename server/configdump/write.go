@@ -344,7 +344,7 @@ func (d *writer) elements(s *Section, fd protoreflect.FieldDescriptor) error {
 			continue
 		}
 		if masked && d.mask.KeepPacked(element) != nil {
-			return fmt.Errorf("configdump: %s has another type than a moment ago", name)
+			return fmt.Errorf("configdump: %s changed its type during the dump", name)
 		}
 		d.config()
 		d.out.Packed(d.out.Redact(d.redactor, fd, element), wire.OmitDefaults)

@@ -109,11 +109,11 @@ func (l *Listener) Listen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ln != nil {
-		return fmt.Errorf("healthlistener: %q listens already", l.cfg.Name)
+		return fmt.Errorf("healthlistener: %q is already listening", l.cfg.Name)
 	}
 	ln, err := l.bind()
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, unixsock.ErrInUse) {
-		return fmt.Errorf("healthlistener: cannot listen on %s: address already in use (another program serves it; choose another address, or port 0 for a free one)", l.cfg.Address)
+		return fmt.Errorf("healthlistener: cannot listen on %s: address already in use (another program uses it; choose another address, or port 0 for a free one)", l.cfg.Address)
 	}
 	if err != nil {
 		return fmt.Errorf("healthlistener: cannot listen on %s: %w", l.cfg.Address, err)
@@ -172,7 +172,7 @@ func (l *Listener) File() (*os.File, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ln == nil || l.isStopped() {
-		return nil, fmt.Errorf("healthlistener: %q does not listen", l.cfg.Name)
+		return nil, fmt.Errorf("healthlistener: %q is not listening", l.cfg.Name)
 	}
 	return l.ln.File()
 }
@@ -237,7 +237,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	ln := l.ln
 	l.mu.Unlock()
 	if ln == nil {
-		return fmt.Errorf("healthlistener: %q does not listen", l.cfg.Name)
+		return fmt.Errorf("healthlistener: %q is not listening", l.cfg.Name)
 	}
 	done := make(chan error, 1)
 	go func() {

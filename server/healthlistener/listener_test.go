@@ -407,7 +407,7 @@ func TestWrongConfig(t *testing.T) {
 	if err := second.Run(t.Context()); err == nil {
 		t.Error("a listener that does not listen runs")
 	}
-	if err := second.Listen(); err == nil || !strings.Contains(err.Error(), "another program serves it") {
+	if err := second.Listen(); err == nil || !strings.Contains(err.Error(), "another program uses it") {
 		t.Errorf("%v", err)
 	}
 }

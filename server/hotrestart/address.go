@@ -51,7 +51,7 @@ func (c Config) address(epoch uint32) *net.UnixAddr {
 
 // ErrInUse is wrapped by the error of [Listen] when another process has the
 // name.
-var ErrInUse = errors.New("the base id is in use by another server; a restart epoch one higher takes over from it, another base id runs beside it")
+var ErrInUse = errors.New("the base id is in use by another server; use a restart epoch one higher to take over from it, or another base id to run beside it")
 
 // maxAddress is how long the address of a socket may be.
 const maxAddress = 107

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNoParent is wrapped by the error of [Dial] when there is no predecessor.
-var ErrNoParent = errors.New("no server of the epoch before answers")
+var ErrNoParent = errors.New("no server of the previous epoch answers")
 
 // Errors of the methods of [Child] once the parent is gone. The others are
 // wrapped together with ErrGone.

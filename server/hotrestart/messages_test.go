@@ -169,7 +169,7 @@ func TestHeadOfAnotherProgram(t *testing.T) {
 	}{
 		{"no magic", changed(0), "malformed message: no head"},
 		{"short", good[:headBytes-1], "malformed message: no head"},
-		{"newer", changed(5), "the other process speaks version 4 of the protocol, this one 3"},
+		{"newer", changed(5), "the other process uses protocol version 4, this one 3"},
 	} {
 		if h, err := parseHead(tt.head); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %+v, %v", tt.name, h, err)

@@ -86,7 +86,7 @@ func parseHead(b []byte) (h head, err error) {
 		return h, fmt.Errorf("%w: no head", errMalformed)
 	}
 	if v := binary.BigEndian.Uint16(b[4:]); v != protocol {
-		return h, fmt.Errorf("hotrestart: the other process speaks version %d of the protocol, this one %d", v, protocol)
+		return h, fmt.Errorf("hotrestart: the other process uses protocol version %d, this one %d", v, protocol)
 	}
 	h = head{
 		kind(binary.BigEndian.Uint16(b[6:])), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:]), binary.BigEndian.Uint32(b[16:]),

@@ -258,7 +258,7 @@ func (r *Registry) DrainGracefully(inboundOnly, skipExit bool) {
 func (r *Registry) refusedLocked(l Listener) error {
 	switch {
 	case l.Name == "":
-		return fmt.Errorf("listeners: a listener without a name")
+		return fmt.Errorf("listeners: the listener has no name")
 	case r.allStopped:
 		return fmt.Errorf("listeners: %q not added: all listeners are stopped", l.Name)
 	case r.inboundStopped && l.Direction == Inbound:

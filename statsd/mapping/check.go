@@ -26,7 +26,7 @@ var (
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("is empty; a rule needs a name, also if its action is drop")
+		return errors.New("is empty; a rule needs a name, even if its action is drop")
 	case !nameSyntax().MatchString(name):
 		return fmt.Errorf("%q is not a metric name; allowed are letters, digits, underscores and references such as ${1}, and no digit in front", name)
 	}

@@ -155,7 +155,7 @@ func TestCharactersOfSegments(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	tests := map[string]Rule{
-		`mapping: rule 1: name: is empty; a rule needs a name, also if its action is drop`:                                                               {Match: "a"},
+		`mapping: rule 1: name: is empty; a rule needs a name, even if its action is drop`:                                                               {Match: "a"},
 		`mapping: rule 1: name: "a b" is not a metric name; allowed are letters, digits, underscores and references such as ${1}, and no digit in front`: {Match: "a", Name: "a b"},
 		`mapping: rule 1: match: is empty`: {Name: "a"},
 		`mapping: rule 1: match: "a.b*" is not a glob: segment "b*" has * beside other characters; * is a whole segment unless x-statsd-admin: {partial_globs: true} is set; or use match_type: regex`: {Match: "a.b*", Name: "a"},

@@ -87,7 +87,7 @@ func (r *Relay) checkLoop(t *target, remote net.Addr) error {
 	r.mu.Unlock()
 	for _, l := range own {
 		if l.network == network && l.path == path && (path != "" || l.at.Port() == at.Port() && covers(l.at.Addr(), at.Addr())) {
-			return fmt.Errorf("relay: target %q is the listener %s of this server: lines would circle", t.cfg.Name, l.address)
+			return fmt.Errorf("relay: target %q is the listener %s of this server: lines would loop", t.cfg.Name, l.address)
 		}
 	}
 	return nil

@@ -602,7 +602,7 @@ func TestLoopsAreRefused(t *testing.T) {
 	w.add("a:1|c")
 	until(t, "the target to be down", func() bool { return !w.targets[0].up.Load() })
 	stop()
-	if r := w.Report()[0]; r.Sent != 0 || r.Connections != 0 || !strings.Contains(r.LastError, "would circle") {
+	if r := w.Report()[0]; r.Sent != 0 || r.Connections != 0 || !strings.Contains(r.LastError, "would loop") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -18,7 +18,7 @@ const maxTTL = 7 * 24 * time.Hour
 // is not a valid answer to q.
 func addresses(r *dns.Msg, q dns.Question) ([]Record, error) {
 	if !r.Response || len(r.Question) != 1 || !sameQuestion(r.Question[0], q) {
-		return nil, fmt.Errorf("discovery: the answer is not about %q", q.Name)
+		return nil, fmt.Errorf("discovery: the answer is not for %q", q.Name)
 	}
 	switch r.Rcode {
 	case dns.RcodeSuccess:

@@ -129,7 +129,7 @@ func ofType(list []netip.Addr, rrtype uint16) []Record {
 // search tries the name with the search list, until a name has addresses or a server
 // answers definitely.
 func (c *Client) search(ctx context.Context, r *request, rrtype uint16) ([]Record, error) {
-	err := fmt.Errorf("%w: %q is not a name that can be asked for", ErrNoAddress, r.Name)
+	err := fmt.Errorf("%w: %q is not a valid DNS name", ErrNoAddress, r.Name)
 	var refused error
 	for _, name := range r.names(r.Name, r.NoSearch) {
 		var records []Record
@@ -185,7 +185,7 @@ func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort
 		return nil, fmt.Errorf("discovery: asking %s for %q: %w", server, q.Name, err)
 	}
 	if answer.Truncated {
-		return nil, fmt.Errorf("discovery: asking %s for %q: answer is cut off", server, q.Name)
+		return nil, fmt.Errorf("discovery: asking %s for %q: truncated answer", server, q.Name)
 	}
 	return addresses(answer, q)
 }

@@ -88,7 +88,7 @@ func (s *Sources) Source(c *config.Cluster) (upstream.Source, error) {
 		return s.logical(c)
 	case config.EDSDiscovery:
 		if s.c.EDS == nil {
-			return nil, fmt.Errorf("discovery: nothing here serves type EDS")
+			return nil, fmt.Errorf("discovery: clusters of type EDS are not supported by this program")
 		}
 		return s.c.EDS(c)
 	case config.CustomDiscovery:
@@ -115,7 +115,7 @@ func (s *Sources) custom(c *config.Cluster) (upstream.Source, error) {
 		return nil, fmt.Errorf("discovery: cluster type %q: %w", name, err)
 	}
 	if _, ok := source.(upstream.Provider); t.OwnBalancer && !ok {
-		return nil, fmt.Errorf("discovery: cluster type %q brings no balancer though it says so", name)
+		return nil, fmt.Errorf("discovery: cluster type %q has no balancer although OwnBalancer is set", name)
 	}
 	return source, nil
 }

@@ -151,12 +151,12 @@ func TestSourceRefuses(t *testing.T) {
 		want  string
 	}{
 		{"static", nil, config.Cluster{}, "type 0 has no source"},
-		{"eds", nil, config.Cluster{Type: config.EDSDiscovery}, "nothing here serves type EDS"},
+		{"eds", nil, config.Cluster{Type: config.EDSDiscovery}, "clusters of type EDS are not supported by this program"},
 		{"unknown", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "x"}}, `"x" is not a known cluster type; known: a, b, liar`},
 		{"none-known", nil, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "x"}}, `"x" is not a known cluster type; known: none`},
 		{"empty", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "b"}}, `cluster type "b" makes no sources`},
 		{"unwilling", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "a"}}, `cluster type "a": no list`},
-		{"no-balancer", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "liar"}}, `cluster type "liar" brings no balancer though it says so`},
+		{"no-balancer", types, config.Cluster{Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "liar"}}, `cluster type "liar" has no balancer although OwnBalancer is set`},
 		{"pipe", nil, config.Cluster{Type: config.StrictDNS, Assignment: endpoint(config.AddressSpec{Kind: config.PipeAddress, Path: "/run/x"})}, `endpoint "/run/x" is not a host name with a port`},
 		{"named-port", nil, config.Cluster{Type: config.LogicalDNS, Assignment: endpoint(config.AddressSpec{Kind: config.SocketAddress, Host: "a", NamedPort: "http"})}, `endpoint "a": port "http" is not a number`},
 		{"no-endpoint", nil, config.Cluster{Type: config.LogicalDNS}, "type LOGICAL_DNS takes exactly one endpoint"},

@@ -127,7 +127,7 @@ func (f *Factory) socket(cluster string, s *config.Socket, stats func() *tlsStat
 	case config.RawBuffer:
 		return &socket{}, nil
 	case config.OtherSocket:
-		return nil, fmt.Errorf("%s: %q connects nowhere here; known are tls and raw_buffer", path, s.Name)
+		return nil, fmt.Errorf("%s: %q is not supported; known: tls, raw_buffer", path, s.Name)
 	}
 	t, err := f.newTLSContext(cluster, s.TLS, path+".typed_config", stats())
 	if err != nil {

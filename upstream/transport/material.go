@@ -225,7 +225,7 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 	out := &identity{shown: certinfo.Describe(shownPath(c.Chain), list[0])}
 	if out.certificate, err = tls.X509KeyPair(chain, key); err != nil {
 		// The cause is omitted because it could quote the key.
-		return nil, fmt.Errorf("%s.private_key: %s: does not fit the certificate", at, where(c.PrivateKey))
+		return nil, fmt.Errorf("%s.private_key: %s: does not match the certificate", at, where(c.PrivateKey))
 	}
 	if c.OCSPStaple.Kind != config.NoData {
 		der, err := f.data(c.OCSPStaple, at+".ocsp_staple")

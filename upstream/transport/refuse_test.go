@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		{"certificate-secret", func(c *config.TLS) {
 			c.CertificateSecrets = []config.SecretSource{{Name: "s", Source: &config.ConfigSource{}}}
 		},
-			common + `.tls_certificate_sds_secret_configs[0].sds_config: nothing here delivers secrets; name a static one, files or inline data`},
+			common + `.tls_certificate_sds_secret_configs[0].sds_config: secrets from files and control planes are not supported by this program; use a static secret, files or inline data`},
 		{"two-kinds-of-certificates", func(c *config.TLS) {
 			c.Certificates, c.CertificateSecrets = []config.Certificate{{}}, []config.SecretSource{{Name: "s"}}
 		}, common + `.tls_certificate_sds_secret_configs: cannot be combined with tls_certificates`},
@@ -88,9 +88,9 @@ func TestRefusals(t *testing.T) {
 		{"no-key", cert(func(c *config.Certificate) { c.PrivateKey = config.Data{} }),
 			common + `.tls_certificates[0].private_key: must be set`},
 		{"wrong-key", cert(func(c *config.Certificate) { c.PrivateKey = inline(other.pem) }),
-			common + `.tls_certificates[0].private_key: <inline>: does not fit the certificate`},
+			common + `.tls_certificates[0].private_key: <inline>: does not match the certificate`},
 		{"broken-key", cert(func(c *config.Certificate) { c.PrivateKey = config.Data{Kind: config.DataEnvironment, Name: "SECRET"} }),
-			common + `.tls_certificates[0].private_key: $SECRET: does not fit the certificate`},
+			common + `.tls_certificates[0].private_key: $SECRET: does not match the certificate`},
 		{"missing-variable", cert(func(c *config.Certificate) { c.PrivateKey = config.Data{Kind: config.DataEnvironment, Name: "NONE"} }),
 			common + `.tls_certificates[0].private_key: environment variable "NONE": not set`},
 		{"missing-file", cert(func(c *config.Certificate) { c.Chain = file("/none.pem") }),
@@ -138,7 +138,7 @@ func TestRefusedSockets(t *testing.T) {
 		want   string
 	}{
 		{"extension", func(c *config.Cluster) { c.Sockets.Default = config.Socket{Kind: config.OtherSocket, Name: "quic"} },
-			`transport_socket: "quic" connects nowhere here; known are tls and raw_buffer`},
+			`transport_socket: "quic" is not supported; known: tls, raw_buffer`},
 		{"tls-without-context", func(c *config.Cluster) { c.Sockets.Default = config.Socket{Kind: config.TLSSocket} },
 			`transport_socket.typed_config: must be set`},
 		{"match", func(c *config.Cluster) {

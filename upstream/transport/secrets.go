@@ -33,7 +33,7 @@ type SecretUser interface {
 
 // errNoSecret is wrapped by errors of connections that need a secret that has not
 // been delivered.
-var errNoSecret = errors.New("was not delivered so far")
+var errNoSecret = errors.New("has not been delivered yet")
 
 // secretID identifies a static secret.
 type secretID struct {
@@ -132,7 +132,7 @@ func (t *tlsContext) newSlot(source *config.SecretSource, k config.SecretKind, f
 		s.answered.Store(true)
 		return unreadSecret(s.secret)
 	case t.f.c.Secrets == nil:
-		return fmt.Errorf("%s%s.sds_config: nothing here delivers secrets; name a static one, files or inline data", t.common(), field)
+		return fmt.Errorf("%s%s.sds_config: secrets from files and control planes are not supported by this program; use a static secret, files or inline data", t.common(), field)
 	}
 	if err := t.f.c.Secrets.Check(source); err != nil {
 		return fmt.Errorf("%s%s.sds_config: %w", t.common(), field, err)

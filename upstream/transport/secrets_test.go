@@ -164,7 +164,7 @@ func TestSecretsComeLaterAndRotate(t *testing.T) {
 		t.Helper()
 		_, err := f.say(t, h, transport.Options{})
 		var e *transport.Error
-		if !errors.As(err, &e) || !e.Local || e.Stage != transport.Handshake || !strings.HasSuffix(e.Error(), `secret "`+name+`" was not delivered so far`) {
+		if !errors.As(err, &e) || !e.Local || e.Stage != transport.Handshake || !strings.HasSuffix(e.Error(), `secret "`+name+`" has not been delivered yet`) {
 			t.Fatalf("error %v, want that secret %q is missing here", err, name)
 		}
 	}

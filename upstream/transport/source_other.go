@@ -11,11 +11,11 @@ import (
 func (s *source) supported(at string) error {
 	switch {
 	case len(s.addresses) > 0:
-		return fmt.Errorf("%s.source_address: binding is offered on Linux only", at)
+		return fmt.Errorf("%s.source_address: binding is supported on Linux only", at)
 	case s.freebind:
-		return fmt.Errorf("%s.freebind: offered on Linux only", at)
+		return fmt.Errorf("%s.freebind: supported on Linux only", at)
 	case len(s.prebind)+len(s.bound) > 0:
-		return fmt.Errorf("%s.socket_options: offered on Linux only", at)
+		return fmt.Errorf("%s.socket_options: supported on Linux only", at)
 	}
 	return nil
 }

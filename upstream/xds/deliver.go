@@ -57,7 +57,7 @@ func (m *mux) handle(r *response) error {
 		m.mu.Unlock()
 		m.log.Debug("discovery response of a type without subscribers", "method", m.method, "type", r.typeURL)
 		if m.alone {
-			return errors.New("xds: a response of another type on a stream for one type")
+			return errors.New("xds: the response has another type than the stream")
 		}
 		return nil
 	}

@@ -91,7 +91,7 @@ func (e *endpoints) set(r *decode.Resource) (changed bool, err error) {
 		return false, misnamed(r, p.Assignment.ClusterName)
 	}
 	if want := e.cl.Config().EDS.ServiceName; r.Name != want {
-		return false, fmt.Errorf("xds: load assignment %q is not for cluster %q, which asks for %q", r.Name, e.cl.Config().Name, want)
+		return false, fmt.Errorf("xds: load assignment %q is not for cluster %q, which requests %q", r.Name, e.cl.Config().Name, want)
 	}
 	a, err := upstream.ResolveAssignment(p.Assignment)
 	if err != nil {

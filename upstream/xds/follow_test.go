@@ -108,10 +108,10 @@ func TestBadClustersAreRefusedOneByOne(t *testing.T) {
 		reply := s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3", resources: []proto.Message{
 			edsCluster("bad", timeout(-time.Second)), edsCluster("a"), edsCluster("c"), edsCluster("c"),
 		}})
-		want := `Cluster node=node version=1 nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
+		want := `Cluster node=node version=1 nonce=n3 error="` + problem + `\nxds: resource \"c\" occurs twice in one response; the first is used"` +
 			"\nClusterLoadAssignment node=node version=e names=a,bad,c nonce=n2"
 		if r.delta {
-			want = `Cluster nonce=n3 error="` + problem + `\nxds: resource \"c\" comes twice in one response, the first one counts"` +
+			want = `Cluster nonce=n3 error="` + problem + `\nxds: resource \"c\" occurs twice in one response; the first is used"` +
 				"\nClusterLoadAssignment subscribe=c"
 		}
 		equal(t, "reply", reply, want)

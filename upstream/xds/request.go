@@ -174,15 +174,15 @@ func summary(faults []fault) string {
 }
 
 func unnamed(r *decode.Resource) error {
-	return fmt.Errorf("xds: resource #%d of type %q has no name that is known", r.Index, r.TypeURL)
+	return fmt.Errorf("xds: resource #%d of type %q has no known name", r.Index, r.TypeURL)
 }
 
 func duplicate(r *decode.Resource) error {
-	return fmt.Errorf("xds: resource %q comes twice in one response, the first one counts", r.Name)
+	return fmt.Errorf("xds: resource %q occurs twice in one response; the first is used", r.Name)
 }
 
 func unasked(r *decode.Resource) error {
-	return fmt.Errorf("xds: resource %q was not asked for", r.Name)
+	return fmt.Errorf("xds: resource %q was not requested", r.Name)
 }
 
 func misnamed(r *decode.Resource, name string) error {

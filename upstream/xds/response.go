@@ -42,7 +42,7 @@ type fault struct {
 	err  error
 }
 
-var errMalformed = errors.New("xds: the bytes are not a discovery response")
+var errMalformed = errors.New("xds: malformed discovery response")
 
 // decodeResponse decodes a response of either variant. It references data and copies
 // no resource, so its memory is proportional to the size of data whatever the bytes

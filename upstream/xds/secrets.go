@@ -324,7 +324,7 @@ func (f *secretFeed) setLocked(r *decode.Resource) (changed bool, err error) {
 	case p.Secret.Name != r.Name:
 		return false, misnamed(r, p.Secret.Name)
 	case r.Name != f.source.Name:
-		return false, fmt.Errorf("xds: secret %q came where %q was asked for", r.Name, f.source.Name)
+		return false, fmt.Errorf("xds: secret %q was received instead of %q", r.Name, f.source.Name)
 	case p.Secret.Kind != f.kind:
 		return false, fmt.Errorf("xds: secret %q holds a %s, not a %s", r.Name, p.Secret.Kind, f.kind)
 	}

@@ -178,14 +178,14 @@ func TestSecretsOverTheAggregatedStream(t *testing.T) {
 			"Cluster node=node version=1 nonce=n1\nSecret node=node names=ca,cert",
 			"Secret node=node version=s1 names=ca,cert nonce=n2",
 			"Secret node=node version=s2 names=ca,cert nonce=n3",
-			`Secret node=node version=s2 names=ca,cert nonce=n4 error="secret \"cert\": tls_certificate.private_key: <inline>: does not fit the certificate"`,
+			`Secret node=node version=s2 names=ca,cert nonce=n4 error="secret \"cert\": tls_certificate.private_key: <inline>: does not match the certificate"`,
 			"Secret node=node version=s4 names=ca,cert nonce=n5",
 		},
 		{
 			"Cluster nonce=n1\nSecret subscribe=ca,cert",
 			"Secret nonce=n2",
 			"Secret nonce=n3",
-			`Secret nonce=n4 error="secret \"cert\": tls_certificate.private_key: <inline>: does not fit the certificate"`,
+			`Secret nonce=n4 error="secret \"cert\": tls_certificate.private_key: <inline>: does not match the certificate"`,
 			"Secret nonce=n5",
 		},
 	}
@@ -214,7 +214,7 @@ func TestSecretsOverTheAggregatedStream(t *testing.T) {
 
 				equal(t, "after a bad one", s.answer(t, answer{kind: secretKind, version: "s3", nonce: "n4", resources: []proto.Message{badSecret(t), caSecret(t, 4)}}), tt.refused)
 				equal(t, "in use", r.inUse(), "ca:4 cert:3")
-				equal(t, "states", r.states(), `ca=s3; cert=s2 (s3: secret "cert": tls_certificate.private_key: <inline>: does not fit the certificate)`)
+				equal(t, "states", r.states(), `ca=s3; cert=s2 (s3: secret "cert": tls_certificate.private_key: <inline>: does not match the certificate)`)
 				equal(t, "stats", r.counts("sds.cert.update_success", "sds.cert.update_rejected", "sds.cert.update_attempt", "sds.cert.config_reload", "sds.ca.update_success",
 					"sds.ca.config_reload", "sds.cert.key_rotation_failed", "cluster.a.client_ssl_socket_factory.ssl_context_update_by_sds"),
 					"update_success=2 update_rejected=1 update_attempt=4 config_reload=2 update_success=3 config_reload=2 key_rotation_failed=0 ssl_context_update_by_sds=4")
@@ -249,7 +249,7 @@ func TestSecretsThatAreNoAnswer(t *testing.T) {
 					secret *tlsv3.Secret
 					want   string
 				}{
-					{badSecret(t), `error="transport: cluster \"a\": secret \"cert\": tls_certificate.private_key: <inline>: does not fit the certificate"`},
+					{badSecret(t), `error="transport: cluster \"a\": secret \"cert\": tls_certificate.private_key: <inline>: does not match the certificate"`},
 					{other(caSecret(t, 2), "cert"), `error="xds: secret \"cert\" holds a validation_context, not a tls_certificate"`},
 					{&tlsv3.Secret{Name: "cert"}, `error="secret \"cert\": needs one of tls_certificate, session_ticket_keys, validation_context, generic_secret"`},
 					{other(certSecret(t, 2), "stranger"), ""},

@@ -48,8 +48,8 @@ func TestSeparateStreams(t *testing.T) {
 		true:  {"/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters", "/envoy.service.endpoint.v3.EndpointDiscoveryService/DeltaEndpoints"},
 	}
 	replies := map[bool]string{
-		false: `ClusterLoadAssignment node=node names=a nonce=n2 error="xds: resource \"other\" was not asked for"`,
-		true:  `ClusterLoadAssignment nonce=n2 error="xds: resource \"other\" was not asked for"`,
+		false: `ClusterLoadAssignment node=node names=a nonce=n2 error="xds: resource \"other\" was not requested"`,
+		true:  `ClusterLoadAssignment nonce=n2 error="xds: resource \"other\" was not requested"`,
 	}
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {

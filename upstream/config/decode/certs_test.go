@@ -65,7 +65,7 @@ func TestCertificatesAreReadAtLoad(t *testing.T) {
 		{"missing-key", certificate("/cert.pem", "/none.pem"), one(at + `tls_certificates[0].private_key: "/none.pem": file does not exist`)},
 		{"empty", certificate("/empty.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/empty.pem": no certificate in PEM form`)},
 		{"broken", certificate("/broken.pem", "/key.pem"), one(at + `tls_certificates[0].certificate_chain: "/broken.pem": certificate 1: x509: malformed certificate`)},
-		{"other-key", certificate("/cert.pem", "/other.pem"), one(at + `tls_certificates[0].private_key: "/other.pem": does not fit the certificate`)},
+		{"other-key", certificate("/cert.pem", "/other.pem"), one(at + `tls_certificates[0].private_key: "/other.pem": does not match the certificate`)},
 		{"authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {filename: /cert.pem}}}}\n", nil},
 		{"inline-authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {inline_string: x}}}}\n", one(at + "validation_context.trusted_ca: <inline>: no certificate in PEM form")},
 		{"bytes-authority", "tls_context: {common_tls_context: {validation_context: {trusted_ca: {inline_bytes: eA==}}}}\n", one(at + "validation_context.trusted_ca: <inline>: no certificate in PEM form")},

@@ -47,7 +47,7 @@ func (k *clusterCheck) tlsCertificate(path string, c *tlsv3.TlsCertificate) {
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil {
 		// The error text could quote the key.
-		k.conflict(path+".private_key", "%s: does not fit the certificate", sourceName(c.GetPrivateKey()))
+		k.conflict(path+".private_key", "%s: does not match the certificate", sourceName(c.GetPrivateKey()))
 	}
 }
 
