@@ -419,7 +419,7 @@ func TestGoldenLive(t *testing.T) {
 		checkPage(t, srv, body)
 		head, _, _ := strings.Cut(string(body), "<div id='content'>")
 		var scripts []string
-		for _, m := range regexp.MustCompile("<script type='module' src='assets/[^']*?([a-z]+)\\.js'").FindAllStringSubmatch(head, -1) {
+		for _, m := range regexp.MustCompile(`<script type='module' src='assets/[^']*?([a-z]+)\.js'`).FindAllStringSubmatch(head, -1) {
 			scripts = append(scripts, m[1])
 		}
 		_, refresh, _ := strings.Cut(head, "<select id='refresh'")
