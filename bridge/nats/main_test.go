@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/statsdsink"
@@ -43,16 +45,33 @@ func start(t *testing.T, args ...string) string {
 // hub runs a NATS server until the test ends, and returns its URL.
 func hub(t *testing.T) string {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
+	program, err := exec.LookPath("nats-server")
 	if err != nil {
+		t.Skip("nats-server is not installed")
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(program, "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", dir)
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("the NATS server does not start")
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	file := filepath.Join(dir, fmt.Sprintf("nats-server_%d.ports", cmd.Process.Pid))
+	var ports struct{ Nats []string }
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &ports) // part of the file until it is written
+		}
+		if err == nil && len(ports.Nats) > 0 {
+			return ports.Nats[0]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v, %v", file, ports, err)
+		}
 	}
-	return s.ClientURL()
 }
 
 // receiver is a StatsD server at the end of a subscription.
@@ -156,15 +175,16 @@ func TestCountersCrossNATS(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
+	url := hub(t)
 	for _, tt := range []struct{ args, want string }{
 		{"", "either --from or --to"},
 		{"--from 127.0.0.1:0 --to 127.0.0.1:1", "either --from or --to"},
 		{"--from 127.0.0.1:0 more", "no arguments"},
 		{"--form 127.0.0.1:0", "-form"},
 		{"--from 127.0.0.1:0 --server nats://127.0.0.1:1", "nats://127.0.0.1:1: "},
-		{"--from nowhere --server " + hub(t), "nowhere"},
-		{"--to nowhere --server " + hub(t), "nowhere"},
-		{"--to 127.0.0.1:1 --subject a..b --server " + hub(t), "subject"},
+		{"--from nowhere --server " + url, "nowhere"},
+		{"--to nowhere --server " + url, "nowhere"},
+		{"--to 127.0.0.1:1 --subject a..b --server " + url, "subject"},
 	} {
 		if err := run(t.Context(), strings.Fields(tt.args), func(net.Addr) {}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.args, err, tt.want)
