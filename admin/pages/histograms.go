@@ -60,6 +60,7 @@ func showHistograms(v *view) error {
 		v.merged(&sum, pattern)
 	case chosen != nil:
 		v.histogram(name, chosen, &before)
+	case name == "" && pattern != "": // the list says why
 	case name == "":
 		v.panel("none", "Histograms", nil, func() { v.empty("No histogram has values. Timings such as ", h("<code>a:12|ms</code>"), " make one.") })
 	default:

@@ -187,6 +187,11 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s lacks %s", target, want)
 		}
 	}
+	for _, filter := range []string{"none", "("} {
+		if body := string(request(empty, "histograms?filter="+filter, "").Body); strings.Contains(body, "No histogram has values.") {
+			t.Errorf("with the filter %s, the page says that no histogram has values", filter)
+		}
+	}
 }
 
 // TestSearchPage expects the lines of a dump with their resources, and secrets to stay
