@@ -112,17 +112,21 @@ func TestKeyboardTasks(t *testing.T) {
 }
 
 // TestRowsWithoutLinks walks over rows that no link names: the first control of each gets
-// the focus.
+// the focus, or the row if it has none.
 func TestRowsWithoutLinks(t *testing.T) {
 	t.Parallel()
-	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(fmt.Sprintf(settable, ""), `{"disk.key": "10"}`, `{"disk.key": "10", "disk.last": "11"}`, 1)})
+	yaml := strings.NewReplacer(`{"disk.key": "10"}`, `{"disk.key": "10", "disk.last": "11"}`, "type: STATIC", `load_assignment: {cluster_name: backend, endpoints: [{lb_endpoints: [
+  {endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 1}}}}, {endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 2}}}}]}]}`)
+	d := daemon.Start(t, daemon.Config{YAML: yaml.Replace(fmt.Sprintf(settable, ""))})
 	p := open(t)
-	p.ready(base(d) + "/ui/runtime")
-	const row = "document.activeElement.closest('#values tbody tr')?.rowIndex"
-	for keys, want := range map[string]string{"j": "1", "jj": "2", "jk": "1"} {
-		p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"))
-		p.key(keys)
-		p.until(row + " === " + want)
+	const row = "[...document.querySelectorAll('main tbody tr')].indexOf(document.activeElement.closest('tr'))"
+	for _, page := range []string{"runtime", "clusters?cluster=backend"} {
+		p.ready(base(d) + "/ui/" + page)
+		for keys, want := range map[string]string{"j": "0", "jj": "1", "jk": "0"} {
+			p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"))
+			p.key(keys)
+			p.until(row + " === " + want)
+		}
 	}
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)

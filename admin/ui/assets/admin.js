@@ -497,7 +497,7 @@ document.getElementById('help-button')?.addEventListener('click', help);
 
 const links = () => {
   const named = all('main tbody tr :is(th, td):first-child a:not(.pin), .list a, .pick li a');
-  return named.length > 0 ? named : all('main tbody tr').map((row) => row.querySelector('a, button')).filter(Boolean);
+  return named.length > 0 ? named : all('main tbody tr').map((row) => row.querySelector('a, button') ?? Object.assign(row, { tabIndex: -1 }));
 };
 let going = false;
 const actions = {
