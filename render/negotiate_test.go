@@ -27,6 +27,7 @@ func TestNegotiate(t *testing.T) {
 		{"prometheus", "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1", FormatText1},
 		{"prometheus-native", proto + ";escaping=allow-utf-8;q=0.6," + om + ";q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2", FormatProtobuf},
 		{"parameter-without-value-first", "application/openmetrics-text;x;version=0.0.1,text/plain;q=0.1", FormatText},
+		{"parameter-without-value-before-protobuf", "application/vnd.google.protobuf;x;proto=io.prometheus.client.MetricFamily;encoding=delimited", FormatProtobuf},
 		{"old-prometheus", "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", FormatText},
 		{"equal", om + ",text/plain;version=0.0.4", FormatText},
 		{"equal-protobuf", proto + "," + om, FormatProtobuf},

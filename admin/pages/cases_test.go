@@ -336,6 +336,17 @@ func TestOverviewNumbers(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
+	quiet := string(request(world(t, "plain", func(c *admin.Config) {
+		own := c.Store.Own()
+		own.Counter(skippedFlushes).Add(0)
+		own.Counter(deprecatedUses).Add(0)
+		own.Gauge("server.admin_exposed").Set(0)
+	}), "", "").Body)
+	for _, not := range []string{"flushes were skipped", "flush was skipped", "deprecated options", "open to other machines"} {
+		if strings.Contains(quiet, not) {
+			t.Errorf("%s although the number is 0", not)
+		}
+	}
 	// Counts of the input come with their rates.
 	all := string(request(full(t, nil), "", "").Body)
 	for _, what := range []string{"samples", "packets", "rejected", "kernel_drops"} {
