@@ -270,6 +270,29 @@ func TestStaleHostsGo(t *testing.T) {
 	})
 }
 
+// TestHostsOfRemovedClustersStay: requests that use a removed cluster find its hosts, also
+// after they would have become stale.
+func TestHostsOfRemovedClustersStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, nil)
+		r.start()
+		s := r.open()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		a := endpointsOf("a", 1)
+		a.Policy = stale(time.Minute)
+		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		c := r.m.Cluster("a").Acquire()
+		defer c.Release()
+		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3"})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if r.m.Cluster("a") != nil || len(c.Sets()[0].Hosts) != 1 || c.Stats().AssignmentStale.Value() != 0 {
+			t.Errorf("the removed cluster has %d hosts, stale %d times; want 1 and 0", len(c.Sets()[0].Hosts), c.Stats().AssignmentStale.Value())
+		}
+		r.stop()
+	})
+}
+
 func TestPolicyOfAnAssignment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, false, nil)
