@@ -1,0 +1,42 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
+)
+
+// TestTagsWithoutValue: a tag without a value leaves the values of those behind it alone.
+func TestTagsWithoutValue(t *testing.T) {
+	for _, network := range []bool{false, true} {
+		st := store.New(store.Options{})
+		sc := st.ScopeWith("", store.ScopeOptions{Network: network})
+		for i, list := range []string{"a", "a b=1", "b=1 a", "a b c=2", "a=1 b c=3 d", "a b=1 c d=x.y e=5"} {
+			var tgs []tags.Tag
+			for text := range strings.FieldsSeq(list) {
+				name, value, _ := strings.Cut(text, "=")
+				tgs = append(tgs, tags.Tag{Name: name, Value: value})
+			}
+			name := fmt.Sprint("c", i)
+			sc.Counter(name, tgs...).Inc()
+			v := st.View()
+			c := v.ByFamily(store.KindCounter)
+			var got []string
+			for c.Next() {
+				if family := c.Family(); family == nil || family.String() != name {
+					continue
+				}
+				for _, l := range c.Labels() {
+					got = append(got, strings.TrimSuffix(l.Name.String()+"="+string(l.Value), "="))
+				}
+			}
+			v.Close()
+			if strings.Join(got, " ") != list {
+				t.Errorf("received %t, tags %q: %q", network, list, got)
+			}
+		}
+	}
+}
