@@ -66,6 +66,9 @@ func newSource(b *config.Bind, k *config.Keepalive, at string) (*source, error) 
 		default:
 			return nil, fmt.Errorf("%s.state: STATE_LISTENING is for listeners, not for connections; use STATE_PREBIND or STATE_BOUND", field)
 		}
+		if o.IsInt && o.Int != int64(int32(o.Int)) && o.Int != int64(uint32(o.Int)) {
+			return nil, fmt.Errorf("%s.int_value: %d does not fit in 32 bits", field, o.Int)
+		}
 	}
 	if err := s.supported(at); err != nil {
 		return nil, err

@@ -12,14 +12,7 @@ import (
 )
 
 // supported returns an error if a setting is not available on this system.
-func (s *source) supported(at string) error {
-	for i, o := range append(append([]config.SocketOption(nil), s.prebind...), s.bound...) {
-		if o.IsInt && o.Int != int64(int32(o.Int)) && o.Int != int64(uint32(o.Int)) {
-			return fmt.Errorf("%s.socket_options[%d].int_value: %d does not fit in 32 bits", at, i, o.Int)
-		}
-	}
-	return nil
-}
+func (s *source) supported(string) error { return nil }
 
 // prepare sets options of a socket and binds it.
 func (s *source) prepare(fd int, remote netip.Addr) error {
