@@ -242,15 +242,23 @@ func TestNewVersionOfAClusterKeepsItsHosts(t *testing.T) {
 	})
 }
 
+// staleInAMinute starts a client with a cluster whose host becomes stale after a minute, and
+// returns the stream of its server and the assignment, which was sent once.
+func staleInAMinute(t *testing.T) (*rig, *fakeStream, *endpointv3.ClusterLoadAssignment) {
+	t.Helper()
+	r := newRig(t, false, nil)
+	r.start()
+	s := r.open()
+	s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+	a := endpointsOf("a", 1)
+	a.Policy = stale(time.Minute)
+	s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+	return r, s, a
+}
+
 func TestStaleHostsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, false, nil)
-		r.start()
-		s := r.open()
-		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-		a := endpointsOf("a", 1)
-		a.Policy = stale(time.Minute)
-		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		r, s, a := staleInAMinute(t)
 		time.Sleep(50 * time.Second)
 		s.answer(t, answer{kind: endpointKind, version: "e2", nonce: "n3", resources: []proto.Message{a}})
 		time.Sleep(time.Minute - gatherTime - 1)
@@ -274,13 +282,7 @@ func TestStaleHostsGo(t *testing.T) {
 // after they would have become stale.
 func TestHostsOfRemovedClustersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, false, nil)
-		r.start()
-		s := r.open()
-		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
-		a := endpointsOf("a", 1)
-		a.Policy = stale(time.Minute)
-		s.answer(t, answer{kind: endpointKind, version: "e1", nonce: "n2", resources: []proto.Message{a}})
+		r, s, _ := staleInAMinute(t)
 		c := r.m.Cluster("a").Acquire()
 		defer c.Release()
 		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n3"})
