@@ -135,7 +135,7 @@ func (v *view) ingestListeners(list []report.Listener) {
 			g.shown("", none)
 		} else {
 			g.shown("", none)
-			g.cell(fmt.Sprint(l.Connections), v.text(count(l.Connections), h("<span class='sub'>of "), count(l.ConnectionsTotal), h("</span>")))
+			g.cell(fmt.Sprint(l.Connections), v.text(count(l.Connections), h("<span class='sub'>"), count(l.ConnectionsTotal), h(" accepted</span>")))
 		}
 		g.cell(fmt.Sprint(l.QueueBytes), func() {
 			if l.QueueLimit == 0 {
