@@ -73,7 +73,9 @@ func publish(ctx context.Context, hub *nats.Conn, subject, from string, ready fu
 		if err != nil {
 			return err
 		}
-		if err := hub.Publish(subject, datagram[:n]); err != nil {
+		// A datagram that the server does not take is lost: it is too long, or too many wait
+		// for the server to return.
+		if err := hub.Publish(subject, datagram[:n]); errors.Is(err, nats.ErrConnectionClosed) {
 			return err
 		}
 	}

@@ -42,15 +42,19 @@ func start(t *testing.T, args ...string) string {
 	return ""
 }
 
-// hub runs a NATS server until the test ends, and returns its URL.
-func hub(t *testing.T) string {
+// hub runs a NATS server with a configuration until the test ends, and returns its URL.
+func hub(t *testing.T, config string) string {
 	t.Helper()
 	program, err := exec.LookPath("nats-server")
 	if err != nil {
 		t.Skip("nats-server is not installed")
 	}
 	dir := t.TempDir()
-	cmd := exec.Command(program, "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", dir)
+	settings := filepath.Join(dir, "settings")
+	if err := os.WriteFile(settings, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "--config", settings, "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +135,7 @@ func count(r receiver, name string) uint64 {
 // TestCountersCrossNATS sends the counters of a store through a NATS server to a server
 // that gets all of them and to two that share them.
 func TestCountersCrossNATS(t *testing.T) {
-	url := hub(t)
+	url := hub(t, "")
 	all, address := receive(t)
 	start(t, "--server", url, "--to", address)
 	half, address := receive(t)
@@ -174,8 +178,29 @@ func TestCountersCrossNATS(t *testing.T) {
 	}
 }
 
+// TestLongDatagramsAreLost: the ones behind a datagram that the server refuses arrive.
+func TestLongDatagramsAreLost(t *testing.T) {
+	url := hub(t, "max_payload: 100")
+	r, address := receive(t)
+	start(t, "--server", url, "--to", address)
+	out, err := net.Dial("udp", start(t, "--server", url, "--from", "127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for _, line := range []string{strings.Repeat("x", 100) + ":1|c", "c:2|c"} {
+		if _, err := out.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitLines(t, 1, r)
+	if n := count(r, "c"); n != 2 {
+		t.Errorf("c is %d, want 2", n)
+	}
+}
+
 func TestBadArguments(t *testing.T) {
-	url := hub(t)
+	url := hub(t, "")
 	for _, tt := range []struct{ args, want string }{
 		{"", "either --from or --to"},
 		{"--from 127.0.0.1:0 --to 127.0.0.1:1", "either --from or --to"},
