@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/systeminfo"
 	"github.com/chromedp/chromedp"
 
@@ -41,28 +42,33 @@ func TestProofTicks(t *testing.T) {
 // TestProofEightHours feeds a page the events of eight hours and goes through views.
 func TestProofEightHours(t *testing.T) { hours(t, 8*3600, 100, 200) }
 
-// TestProofMillion opens a million stats.
-func TestProofMillion(t *testing.T) {
+// series is the number of stats in the tests with many.
+const series = 1_000_000
+
+// name returns the name of the i-th.
+func name(i int) string { return fmt.Sprintf("million.service%03d.requests.%06d", i%1000, i) }
+
+// million starts a daemon with a million stats, and returns it with a connection for lines.
+func million(t *testing.T) (*daemon.Daemon, net.Conn) {
 	d := daemon.Start(t, daemon.Config{YAML: `
 admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}
 statsd:
   listeners: [{name: tcp, address: "tcp://127.0.0.1:0"}]
   limits: {series: -1, new_series_per_second: -1, series_per_name: -1, series_per_first_segment: -1}
 `})
-	const series = 1_000_000
 	c, err := net.Dial("tcp", d.Address("tcp"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
 	w := bufio.NewWriterSize(c, 64<<10)
 	for i := range series {
-		fmt.Fprintf(w, "million.service%03d.requests.%06d:%d|c\n", i%1000, i, i)
+		fmt.Fprintf(w, "%s:%d|c\n", name(i), i)
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	last := fmt.Sprintf("million.service%03d.requests.%06d", (series-1)%1000, series-1)
+	last := name(series - 1)
 	daemon.Until(t, "a million stats", func() bool { // the first filter can take too long on a busy machine
 		r, err := http.Get(base(d) + "/stats?filter=^" + last + "$")
 		if err != nil {
@@ -72,6 +78,71 @@ statsd:
 		text, err := io.ReadAll(r.Body)
 		return err == nil && r.StatusCode == http.StatusOK && strings.Contains(string(text), last)
 	})
+	return d, c
+}
+
+// TestProofHour keeps a page of 500 changing rows open for an hour, or for PROOFTIME,
+// while one in a hundred of a million stats changes each second. After a tenth of the
+// time neither the page nor what it holds may grow.
+func TestProofHour(t *testing.T) {
+	whole := time.Hour
+	if text := os.Getenv("PROOFTIME"); text != "" {
+		var err error
+		if whole, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, c := million(t)
+	p := open(t)
+	_, err := chromedp.Call(p, performance.Enable, performance.EnableParams{})
+	p.must("measuring", err)
+	p.ready(base(d) + "/ui/stats?filter=^million[.]service00[0-4]&rows=500")
+	measure := func(what string) (float64, map[string]float64) {
+		_, err := chromedp.Call(p, heapprofiler.CollectGarbage, cdp.Empty{})
+		p.must("collection", err)
+		private, now := p.memory(), p.measure()
+		t.Logf("%s: private memory of the page %.1f MiB, heap of scripts %.1f MiB, %.0f nodes, %.0f listeners; resident memory of the daemon %d MiB",
+			what, private, now["JSHeapUsedSize"]/(1<<20), now["Nodes"], now["JSEventListeners"], d.Resident()>>20)
+		return private, now
+	}
+	began, next := time.Now(), 0
+	var private float64
+	var early map[string]float64
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	w := bufio.NewWriterSize(c, 64<<10)
+	ticks := 0
+	for reports := 0; time.Since(began) < whole; ticks++ {
+		<-tick.C
+		for i := range series / 200 { // half of the changes are on the page's five services, half go around
+			fmt.Fprintf(w, "%s:1|c\n%s:1|c\n", name(i%1000*1000+i/1000), name(next))
+			next = (next + 1) % series
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if part := int(10 * time.Since(began) / whole); part > reports {
+			reports = part
+			is, now := measure(time.Since(began).Round(time.Second).String())
+			if early == nil {
+				private, early = is, now
+			}
+		}
+	}
+	// The page is live to the end.
+	p.until(fmt.Sprintf("document.querySelector('[data-stat=%q]').closest('[data-value]').dataset.value >= %d", name(0), ticks))
+	is, now := measure("at the end")
+	if is > private+16 || now["Nodes"] > early["Nodes"]+100 || now["JSEventListeners"] > early["JSEventListeners"]+10 {
+		t.Errorf("the page has grown since the first tenth of the time: by %.1f MiB, %.0f nodes, %.0f listeners",
+			is-private, now["Nodes"]-early["Nodes"], now["JSEventListeners"]-early["JSEventListeners"])
+	}
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(d.Admin)
+}
+
+// TestProofMillion opens a million stats.
+func TestProofMillion(t *testing.T) {
+	d, _ := million(t)
 	for _, rows := range []int{100, 1000} { // the default, and the most
 		paint, key, memory := measure(t, d, rows)
 		t.Logf("%d rows: first paint %.0f ms, from a key to the rows %.0f ms, private memory of the page %.0f MiB", rows, paint, key, memory)
