@@ -15,6 +15,9 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS   = -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
+# Without cgo, as the released binaries; that of the tests is compiled from the same cache.
+export CGO_ENABLED ?= 0
+
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,7 +27,7 @@ run: ## start the daemon with its embedded configuration: admin on 127.0.0.1:990
 	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/statsd-admin
 
 build: ## build bin/statsd-admin
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/statsd-admin ./cmd/statsd-admin
+	$(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/statsd-admin ./cmd/statsd-admin
 
 test: tools lint unit race portable schedules e2e ## run all checks and tests
 
@@ -39,8 +42,7 @@ unit: ## unit tests, golden files, rules of the module
 	@for module in bench/peers bridge/* tools/mutants; do (cd $$module && ../../scripts/gotest ./...) || exit 1; done
 
 race: ## the same under the race detector, but for house rules and what one goroutine does for long
-	$(GO) test -race -short $$($(GO) list ./... | grep -v /internal/arch$$)
-	@for module in bridge/*; do (cd $$module && $(GO) test -race -short ./...) || exit 1; done
+	@./scripts/race
 
 portable: ## the code without the processor-bound fast path: tag purego, 386
 	@./scripts/portable
@@ -49,8 +51,8 @@ arm64: ## the same as arm64 programs in an emulator: takes minutes, needs qemu-a
 	@./scripts/portable arm64
 
 schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS preemptions
-	$(GO) test -tags schedule -short ./internal/schedule
-	$(GO) test -tags schedule -run '^TestSchedules$$' ./histogram -preemptions $(PREEMPTIONS)
+	$(GO) test -vet=off -tags schedule -short ./internal/schedule
+	$(GO) test -vet=off -tags schedule -run '^TestSchedules$$' ./histogram -preemptions $(PREEMPTIONS)
 
 seeded: ## check that the exploration and the matrix find seeded faults
 	@./scripts/seeded
