@@ -93,7 +93,7 @@ func TestProofHour(t *testing.T) {
 		}
 	}
 	d, c := million(t)
-	p := open(t)
+	p := openFor(t, whole+5*time.Minute)
 	_, err := chromedp.Call(p, performance.Enable, performance.EnableParams{})
 	p.must("measuring", err)
 	p.ready(base(d) + "/ui/stats?filter=^million[.]service00[0-4]&rows=500")

@@ -82,8 +82,14 @@ type tab struct {
 // open opens an empty page in a new profile.
 func open(t *testing.T) *tab {
 	t.Helper()
+	return openFor(t, 5*time.Minute)
+}
+
+// openFor is open with a limit on the time that the page may be used.
+func openFor(t *testing.T, limit time.Duration) *tab {
+	t.Helper()
 	ctx, cancel := chromedp.NewContext(launch(t), chromedp.WithNewBrowserContext())
-	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, limit)
 	t.Cleanup(func() { stop(); cancel() })
 	p := &tab{Context: ctx, t: t}
 	p.must("listening", chromedp.Listen(ctx, func(ev any) {
