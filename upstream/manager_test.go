@@ -567,14 +567,14 @@ func TestBuildingHoldsUpNobody(t *testing.T) {
 }
 
 // TestStatusesAllocateNothingPerHost walks few and many clusters: the variables
-// of the walk are all it allocates.
+// of the walk are all it allocates, but for a few of other goroutines.
 func TestStatusesAllocateNothingPerHost(t *testing.T) {
 	r := newRig(t, nil)
 	r.Start()
 	measure := func() (hosts int, allocs float64) {
 		ofHost := func(h *status.Host) bool { hosts += len(h.Stats); return true }
 		ofCluster := func(c *status.Cluster) bool { c.Hosts(ofHost); return true }
-		allocs = testing.AllocsPerRun(50, func() { // the mean hides what other goroutines allocate
+		allocs = testing.AllocsPerRun(50, func() {
 			hosts = 0
 			r.Statuses(ofCluster)
 		})
@@ -586,7 +586,7 @@ func TestStatusesAllocateNothingPerHost(t *testing.T) {
 		r.add(static(fmt.Sprint("c", i), 10, "outlier_detection: {}"))
 	}
 	many, large := measure()
-	if few != 8 || many != 8*301 || large > small {
+	if few != 8 || many != 8*301 || large > small+10 {
 		t.Errorf("%d values: %v allocations; %d values: %v", few, small, many, large)
 	}
 }
