@@ -70,7 +70,7 @@ func listLimit(q Query) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, badRequest("limit must be a whole number that is not negative\n")
+		return 0, badRequest("limit must be a non-negative integer\n")
 	}
 	return n, nil
 }

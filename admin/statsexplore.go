@@ -144,7 +144,7 @@ func parseExplore(q Query, limit int) (out store.Explore, err error) {
 	}
 	if text := q.Value("limit"); text != "" {
 		if out.Limit, err = strconv.Atoi(text); err != nil || out.Limit < 0 || out.Limit > 1000 {
-			return out, badRequest(fmt.Sprintf("limit: %.40q is not a whole number from 0 to 1000\n", text))
+			return out, badRequest(fmt.Sprintf("limit: %.40q is not an integer from 0 to 1000\n", text))
 		}
 	}
 	return out, nil

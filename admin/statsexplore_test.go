@@ -88,8 +88,8 @@ func TestStatsExplore(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"by=value":                "usage: /stats/explore?by=(series|new|rate|samples|bytes|name)\n",
-		"limit=1001":              "limit: \"1001\" is not a whole number from 0 to 1000\n",
-		"limit=-1":                "limit: \"-1\" is not a whole number from 0 to 1000\n",
+		"limit=1001":              "limit: \"1001\" is not an integer from 0 to 1000\n",
+		"limit=-1":                "limit: \"-1\" is not an integer from 0 to 1000\n",
 		"by=samples&tag=country":  "by=samples is not possible with tag: samples are counted by name\n",
 		"limit=x&prefix=%22%0A%3": "",
 	} {

@@ -174,7 +174,7 @@ func (s *Server) findStat(w *Response, r *Request, f func(c *store.Cursor) error
 	case id != "":
 		ref, err := strconv.ParseUint(id, 10, 53)
 		if err != nil {
-			return badRequest(fmt.Sprintf("id: %.40q is not a whole number below 2^53\n", id))
+			return badRequest(fmt.Sprintf("id: %.40q is not an integer below 2^53\n", id))
 		}
 		c, found = v.FindRef(ref)
 	case name != "":

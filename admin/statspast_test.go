@@ -167,7 +167,7 @@ func TestStatsHistory(t *testing.T) {
 		"":         "400 name or id is required\n",
 		"name=no":  "404 there is no such stat\n",
 		"id=99999": "404 there is no such stat\n",
-		"id=x":     "400 id: \"x\" is not a whole number below 2^53\n",
+		"id=x":     "400 id: \"x\" is not an integer below 2^53\n",
 	} {
 		r := m.Request("GET", "/stats/history?"+query, nil)
 		if got := fmt.Sprint(r.Status, " ", string(r.Body)); got != want {

@@ -94,7 +94,7 @@ func parseIDs(q Query) (refs []uint64, err error) {
 			for part := range strings.SplitSeq(word, ".") {
 				n, err := strconv.ParseUint(part, 10, 53)
 				if last += n; err != nil || last >= 1<<53 || len(refs) == maxIDs {
-					return nil, badRequest(fmt.Sprintf("ids: %.40q is not a whole number below 2^53, or there are more than %d\n", part, maxIDs))
+					return nil, badRequest(fmt.Sprintf("ids: %.40q is not an integer below 2^53, or there are more than %d\n", part, maxIDs))
 				}
 				refs = append(refs, last)
 			}
@@ -118,7 +118,7 @@ func (s *Server) parseStream(r *Request) (*deltastream.Request, error) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		req.Interval = time.Duration(n) * time.Millisecond
 		if err != nil || req.Interval < least || req.Interval > most {
-			return nil, badRequest(fmt.Sprintf("interval_ms: %.40q is not a whole number from %d to %d\n", text, least.Milliseconds(), most.Milliseconds()))
+			return nil, badRequest(fmt.Sprintf("interval_ms: %.40q is not an integer from %d to %d\n", text, least.Milliseconds(), most.Milliseconds()))
 		}
 	}
 	switch text := r.query.Value("initial"); text {

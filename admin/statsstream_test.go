@@ -25,11 +25,11 @@ func TestStatsStreamParameters(t *testing.T) {
 	for target, want := range map[string]string{
 		"?filter=[":           "Invalid re2 regex",
 		"?type=Many":          "invalid &type= param",
-		"?ids=1,x":            "ids: \"x\" is not a whole number below 2^53, or there are more than 2000\n",
-		"?ids=-1":             "ids: \"-1\" is not a whole number below 2^53, or there are more than 2000\n",
-		"?interval_ms=999":    "interval_ms: \"999\" is not a whole number from 1000 to 30000\n",
-		"?interval_ms=30001":  "interval_ms: \"30001\" is not a whole number from 1000 to 30000\n",
-		"?interval_ms=second": "interval_ms: \"second\" is not a whole number from 1000 to 30000\n",
+		"?ids=1,x":            "ids: \"x\" is not an integer below 2^53, or there are more than 2000\n",
+		"?ids=-1":             "ids: \"-1\" is not an integer below 2^53, or there are more than 2000\n",
+		"?interval_ms=999":    "interval_ms: \"999\" is not an integer from 1000 to 30000\n",
+		"?interval_ms=30001":  "interval_ms: \"30001\" is not an integer from 1000 to 30000\n",
+		"?interval_ms=second": "interval_ms: \"second\" is not an integer from 1000 to 30000\n",
 		"?initial=2":          "initial: \"2\" is neither 0 nor 1\n",
 	} {
 		if r := s.Request("GET", "/stats/stream"+target, nil); r.Status != 400 || string(r.Body) != want {

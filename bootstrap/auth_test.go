@@ -77,7 +77,7 @@ func TestAdminSecurityErrors(t *testing.T) {
 		port + ", auth: {unix_peers: [{uid: 1, role: read}]}":                             "admin.auth.unix_peers: only for an address of kind pipe",
 		"address: {pipe: {path: /s}}, auth: {unix_peers: [{uid: 1, gid: 2, role: read}]}": "only one of uid, gid may be set",
 		"address: {pipe: {path: /s}}, auth: {unix_peers: [{role: read}]}":                 "one of uid, gid must be set",
-		"address: {pipe: {path: /s}}, auth: {unix_peers: [{uid: -1, role: read}]}":        "is not a whole number in [0, 4294967294]",
+		"address: {pipe: {path: /s}}, auth: {unix_peers: [{uid: -1, role: read}]}":        "is not an integer in [0, 4294967294]",
 		"address: {pipe: {path: /s}}, tls: {" + files + "}":                               "admin.tls: only for an address of kind socket_address",
 		port + ", auth: {tokens_file: /t, open_paths: [/help]}":                           "is not one of /ready, /live, /stats",
 		port + ", tls: {certificate_chain: a}":                                            "admin.tls.private_key: required field is not set",

@@ -41,7 +41,7 @@ func TestValuesAtTheBounds(t *testing.T) {
 		{whole(&any64, math.MinInt64, math.MaxInt64), func() any { return any64 }, map[string]any{"9223372036854775807": int64(math.MaxInt64), "-9223372036854775808": int64(math.MinInt64), "9007199254740991.0": int64(1<<53 - 1), "-9007199254740991.0": int64(1 - 1<<53)},
 			[]string{"9223372036854775808", "9007199254740992.0", "-9007199254740992.0", ".inf", ".nan"}},
 		{number(&half, 0.5, 1.5), func() any { return half }, map[string]any{"0.5": 0.5, "1.5": 1.5, "'1'": 1.0}, []string{"0.49", "1.51", ".nan", "true", "{}", "x"}},
-		{limitOf(&most, 7, wholeNumber, "a number up to %d"), func() any { return most }, map[string]any{"1": 1, "7": 7, "7.0": 7, "-1": -1, "-2": -1}, []string{"0", "8", "1B", "x", "true", "[1]", "0.5"}},
+		{limitOf(&most, 7, integer, "a number up to %d"), func() any { return most }, map[string]any{"1": 1, "7": 7, "7.0": 7, "-1": -1, "-2": -1}, []string{"0", "8", "1B", "x", "true", "[1]", "0.5"}},
 		{sizeLimit(&most, 1<<29), func() any { return most }, map[string]any{"1": 1, "512MiB": 512 << 20, "2 kB": 2000, "1e3": 1000, "-1": -1}, []string{"0", "0KiB", "513MiB", "-1KiB", "9223372036854775807KiB", "x", "true", "[1]"}},
 		{duration(&message, time.Second, 3*time.Second), func() any { return message }, map[string]any{"1s": time.Second, "3s": 3 * time.Second, "1.000000001s": time.Second + 1}, []string{"0.999999999s", "3.000000001s", "-1s", "2", "1m", "1.0000000001s", "[]"}},
 		{period(&own, time.Second, 2*time.Minute), func() any { return own }, map[string]any{"1s": time.Second, "2m": 2 * time.Minute, "1m30s": 90 * time.Second}, []string{"999ms", "2m1ns", "5", "{}"}},

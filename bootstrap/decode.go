@@ -274,21 +274,21 @@ func not(to *bool) setter {
 	}
 }
 
-// whole decodes a whole number in [lowest, highest]. As in the JSON form of
+// whole decodes an integer in [lowest, highest]. As in the JSON form of
 // messages, a number may stand in quotes.
 func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64](to *T, lowest, highest int64) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		value, ok := wholeNumber(n)
+		value, ok := integer(n)
 		if !ok || value < lowest || value > highest {
-			d.errorf(n, path, "%s is not a whole number in [%d, %d]", d.show(n, path), lowest, highest)
+			d.errorf(n, path, "%s is not an integer in [%d, %d]", d.show(n, path), lowest, highest)
 			return
 		}
 		*to = T(value)
 	}
 }
 
-// wholeNumber returns the whole number that n is, with or without quotes.
-func wholeNumber(n *yaml.Node) (value int64, ok bool) {
+// integer returns the integer that n is, with or without quotes.
+func integer(n *yaml.Node) (value int64, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!bool" {
 		return 0, false
 	}
@@ -315,7 +315,7 @@ func number(to *float64, lowest, highest float64) setter {
 // limit decodes a limit: a positive number, or a negative number for no limit,
 // which adds a warning. 0 is refused because it could mean either.
 func limit(to *int) setter {
-	return limitOf(to, math.MaxInt32, wholeNumber, "a whole number in [1, %d]")
+	return limitOf(to, math.MaxInt32, integer, "an integer in [1, %d]")
 }
 
 // sizeLimit is limit for numbers of bytes up to most, with a unit or without.
@@ -418,7 +418,7 @@ func byteCount(n *yaml.Node) (value int64, ok bool) {
 			return v * unit.bytes, err == nil && v >= 0 && v <= math.MaxInt64/unit.bytes
 		}
 	}
-	return wholeNumber(n)
+	return integer(n)
 }
 
 // choice decodes one word of a set. Case matters.

@@ -300,7 +300,7 @@ func (k key) text(all map[string]key) string {
 	case strings.HasPrefix(kind, "SHA-256"):
 		return "64 hexadecimal digits"
 	}
-	return strings.NewReplacer("whole number", "integer", " of at least", ", at least").Replace(kind)
+	return strings.NewReplacer(" of at least", ", at least").Replace(kind)
 }
 
 // schema returns the JSON Schema of a key.

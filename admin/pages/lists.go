@@ -40,7 +40,7 @@ func (v *view) window(sizes ...string) (offset, limit int) {
 	return atoi(v.query.Value("offset"), 1<<30), limit
 }
 
-// atoi returns a whole number from 0 to the given maximum, 0 for anything else.
+// atoi returns an integer from 0 to the given maximum, 0 for anything else.
 func atoi(s string, most int) int {
 	n := 0
 	for _, c := range []byte(s) {

@@ -64,7 +64,7 @@ type uint32Value uint32
 func (v *uint32Value) Set(s string) error {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
-		return fmt.Errorf("%q is not a whole number in [0, %d]", s, uint32(math.MaxUint32))
+		return fmt.Errorf("%q is not an integer in [0, %d]", s, uint32(math.MaxUint32))
 	}
 	*v = uint32Value(n)
 	return nil

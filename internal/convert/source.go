@@ -152,7 +152,7 @@ func (v *value) number() (float64, bool) {
 	return f, true
 }
 
-// whole returns a whole number, or the default. A number outside [least, most]
+// whole returns an integer, or the default. A number outside [least, most]
 // becomes the default with a note.
 func (v *value) whole(otherwise, least, most int, at *section) int {
 	if v == nil {
@@ -161,7 +161,7 @@ func (v *value) whole(otherwise, least, most int, at *section) int {
 	n, err := strconv.ParseInt(v.scalar(), 0, 64)
 	switch {
 	case err != nil:
-		v.wrong("a whole number")
+		v.wrong("an integer")
 	case n < int64(least) || n > int64(most):
 		v.note(at, "%d is not in [%d, %d]", n, least, most)
 	default:

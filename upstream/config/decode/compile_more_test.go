@@ -129,9 +129,9 @@ func TestWellKnownMessagesInText(t *testing.T) {
 		{"FieldMask", "[a]", "a list is not a list of field names separated by commas"},
 		{"ListValue", "{}", "a mapping is not a list"},
 		{"Struct", "[]", "a list is not a mapping"},
-		{"UInt32Value", "x", `"x" is not a whole number between 0 and 4294967295`},
+		{"UInt32Value", "x", `"x" is not an integer between 0 and 4294967295`},
 		{"DoubleValue", "x", `"x" is not a number`},
-		{"Int64Value", "1.5", "1.5 is not a whole number"},
+		{"Int64Value", "1.5", "1.5 is not an integer"},
 	} {
 		_, err := newDecoder().ClusterText("", []byte("name: c\nfilters: [{name: f, typed_config: {'@type': type.googleapis.com/google.protobuf."+tt.name+", value: "+tt.value+"}}]\n"), v3)
 		if diff := cmp.Diff(one("filters[0].typed_config.value: "+tt.want), faults(t, err)); diff != "" {

@@ -68,11 +68,11 @@ func kindText(fd protoreflect.FieldDescriptor) string {
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
 		return "a number"
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		return "a whole number between 0 and 4294967295"
+		return "an integer between 0 and 4294967295"
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return "a whole number between 0 and 18446744073709551615"
+		return "an integer between 0 and 18446744073709551615"
 	}
-	return "a whole number"
+	return "an integer"
 }
 
 func boolOf(n *yaml.Node) (v, ok bool) {
@@ -119,7 +119,7 @@ func floatOf(n *yaml.Node) (v float64, ok bool) {
 	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// wholeOf returns a whole number that fits kind, else an invalid value.
+// wholeOf returns an integer that fits kind, else an invalid value.
 func wholeOf(n *yaml.Node, kind protoreflect.Kind) protoreflect.Value {
 	if n.ShortTag() == "!!bool" || n.ShortTag() == "!!null" {
 		return protoreflect.Value{}
