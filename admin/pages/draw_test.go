@@ -104,13 +104,14 @@ func TestSparksAdd(t *testing.T) {
 }
 
 func TestTicksOfTime(t *testing.T) {
-	for length, want := range map[time.Duration]time.Duration{
-		time.Second: time.Second, 6 * time.Second: time.Second, 7 * time.Second: 2 * time.Second, 5 * time.Minute: time.Minute,
-		time.Hour: 10 * time.Minute, 6 * time.Hour: time.Hour, 24 * time.Hour: 4 * time.Hour, 25 * time.Hour: 12 * time.Hour,
-	} {
-		if got := tickStep(length); got != want {
-			t.Errorf("%v: %v, want %v", length, got, want)
+	steps := []string{"1s", "2s", "5s", "10s", "30s", "1m0s", "2m0s", "5m0s", "10m0s", "20m0s", "1h0m0s", "2h0m0s", "4h0m0s", "12h0m0s"}
+	length := time.Nanosecond // the shortest with the step
+	for _, want := range steps {
+		step := tickStep(length)
+		if step.String() != want || tickStep(6*step) != step {
+			t.Errorf("%v: %v, want %v; %v: %v", length, step, want, 6*step, tickStep(6*step))
 		}
+		length = 6*step + 1
 	}
 	for d, want := range map[time.Duration]string{time.Minute: "1 min", time.Hour: "1 h", 61 * time.Second: "1 min 1 s", 90 * time.Minute: "1 h 30 min", 10 * time.Second: "10 s"} {
 		if got := shortSpan(d); got != want {

@@ -127,11 +127,8 @@ func (v *view) crumbs(q store.Explore) {
 		from := 0
 		for range 32 {
 			n := strings.IndexByte(q.Prefix[from:], '.')
-			if n < 0 {
-				break
-			}
 			end := from + n + 1
-			if end == len(q.Prefix) && q.Tag == "" {
+			if n < 0 || end == len(q.Prefix) && q.Tag == "" {
 				break
 			}
 			link(q.Prefix[from:end], q.Prefix[:end], "")

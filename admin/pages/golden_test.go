@@ -151,7 +151,7 @@ func (fullClusters) Statuses(yield func(*status.Cluster) bool) {
 	for _, c := range []status.Cluster{
 		{Name: "degraded", ObservabilityName: "degraded", Hosts: hosts(fullHosts[:2]...), Outlier: &status.OutlierRates{Average: 95, Threshold: -1},
 			Breakers: [2]status.BreakerLimits{{MaxRequests: none}, {MaxRequests: none - 1}}},
-		{Name: "good", ObservabilityName: "good", Hosts: hosts(fullHosts[0]), AddedViaAPI: true},
+		{Name: "good", ObservabilityName: "good", Hosts: hosts(fullHosts[0]), AddedViaAPI: true, Outlier: &status.OutlierRates{}},
 		{Name: "none", ObservabilityName: "none", Outlier: &status.OutlierRates{Average: -1}},
 		{Name: "plain", ObservabilityName: "plain", EDSServiceName: "service", AddedViaAPI: true, Version: "v7", Hosts: hosts(fullHosts...), Outlier: &status.OutlierRates{Average: 94.5, Threshold: 90, LocalAverage: 80, LocalThreshold: 70},
 			Breakers: [2]status.BreakerLimits{{MaxConnections: 1024, MaxPendingRequests: 8, MaxRequests: 1024, MaxRetries: 3}, {MaxConnections: none, MaxPendingRequests: none + 1, MaxRequests: 10, MaxRetries: 1}},

@@ -3,6 +3,7 @@ package pages
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 )
@@ -48,5 +49,15 @@ func TestTemporarySettings(t *testing.T) {
 	_, five, _ := strings.Cut(long.Get("location"), "?")
 	if r := request(srv, "runtime?"+five, "plain"); !strings.Contains(string(r.Body), ", and 2 more <a ") {
 		t.Errorf("five changes: %s", r.Body)
+	}
+}
+
+// TestTimeLeft rounds up to whole seconds.
+func TestTimeLeft(t *testing.T) {
+	v := view{now: testNow}
+	for left, want := range map[time.Duration]time.Duration{-time.Hour: 0, -1: 0, 0: 0, 1: time.Second, time.Second: time.Second, time.Second + 1: 2 * time.Second, time.Minute - 1: time.Minute} {
+		if got := v.remaining(&admin.Temporary{Until: testNow.Add(left)}); got != want {
+			t.Errorf("%v: %v, want %v", left, got, want)
+		}
 	}
 }
