@@ -35,8 +35,6 @@ type client struct {
 func newFlagSet(name string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(strings.TrimSpace("statsd-admin "+name), pflag.ContinueOnError)
 	fs.SortFlags = false
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
 	return fs
 }
 

@@ -54,8 +54,18 @@ func TestLintFindsErrors(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %q; want %q", source, status, stdout, stderr, want)
 		}
 	}
-	status, stdout, _ := invoke(strings.NewReader("a 1\n"), "lint", "-", "--format", "openmetrics")
-	if status != exitFailed || !strings.HasPrefix(stdout, "-:1: # EOF is missing") {
-		t.Errorf("status %d, %q", status, stdout)
+	// --format decides, whatever the text looks like.
+	for _, tt := range []struct {
+		text, format string
+		status       int
+		want         string
+	}{
+		{"a 1\n", "openmetrics", exitFailed, "-:1: # EOF is missing"},
+		{"a 1\n# EOF\n", "0.0.4", 0, "errors: 0, families: 1, series: 1"},
+	} {
+		status, stdout, _ := invoke(strings.NewReader(tt.text), "lint", "-", "--format", tt.format)
+		if status != tt.status || !strings.HasPrefix(stdout, tt.want) || !strings.HasSuffix(stdout, ", format: "+tt.format+"\n") {
+			t.Errorf("%s: status %d, %q", tt.format, status, stdout)
+		}
 	}
 }
