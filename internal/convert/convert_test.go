@@ -69,6 +69,7 @@ func TestErrors(t *testing.T) {
 		{Statsd, "c.js", "{a: `x${y}`}", []string{"c.js:1:5: \"`x${y\" is an expression"}},
 		{Statsd, "c.js", `{a: "\12"}`, []string{"c.js:1:6: an octal escape"}},
 		{Statsd, "c.js", "{a: 'x\n'}", []string{"c.js:1:5: the string does not end"}},
+		{Statsd, "c.js", `{a: "x\`, []string{"c.js:1:7: the string does not end"}},
 		{Statsd, "c.js", "{a: 010}", []string{`c.js:1:5: "010" is an expression`}},
 		{Statsd, "c.js", "{a: 1} x", []string{"c.js:1:8: want nothing behind the object"}},
 		{Statsd, "c.js", "{/* a: 1}", []string{"c.js:1:2: the comment does not end"}},
