@@ -89,6 +89,19 @@ func TestLargestMessage(t *testing.T) {
 	}
 }
 
+// TestSendToClosedLink expects an error of a message with and without files.
+func TestSendToClosedLink(t *testing.T) {
+	a, b := newPair(t)
+	if err := b.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range [][]*os.File{nil, nulls(t, 1)} {
+		if err := a.send(answerSocket, []byte("x"), files...); !errors.Is(err, unix.EPIPE) {
+			t.Errorf("%d files: %v", len(files), err)
+		}
+	}
+}
+
 // TestMessageInPieces receives a message byte by byte.
 func TestMessageInPieces(t *testing.T) {
 	a, b := newPair(t)
