@@ -132,7 +132,7 @@ type block struct {
 	modes *[slotsPerBlock]atomic.Uint32             // import modes of gauges
 
 	parents atomic.Pointer[parents]       // of gauges; nil: there is no parent process
-	active  *[slotsPerBlock]atomic.Uint32 // second of the last update, for stats that expire
+	active  *[slotsPerBlock]atomic.Uint32 // age of the store at the last update, for stats that expire
 	marks   *[slotsPerBlock]atomic.Uint32 // of stats from network input; see Scope.Mark
 
 	hotMu sync.Mutex // serializes page.own

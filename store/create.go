@@ -368,7 +368,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	now := s.opts.Now()
 	b.noteBirth(i, now.UnixMilli(), s.flushBegan.Load())
 	if b.active != nil {
-		b.active[i].Store(uint32(now.Unix()))
+		b.active[i].Store(s.age(now))
 		b.asked.set(i)
 	}
 	b.n++

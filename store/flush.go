@@ -46,7 +46,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	endedOf := bitsByBlock(ended)
 	s.flushed = now
 	s.flushBegan.Store(now.UnixMilli())
-	seconds := uint32(now.Unix())
+	seconds := s.age(now)
 
 	s.mu.Lock()
 	blocks := s.eachBlock()
@@ -227,7 +227,7 @@ func (s *Store) ResetCounters() {
 // others.
 func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 	s.flushMu.Lock()
-	now := uint32(s.opts.Now().Unix())
+	now := s.age(s.opts.Now())
 	s.mu.Lock()
 	for _, b := range s.eachBlock() {
 		if b.active == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -286,6 +287,45 @@ func TestTTL(t *testing.T) {
 				func(n string) bool { return n == tt.name }))
 		})
 	}
+}
+
+// TestTTLWhenTheClockIsSet sets the clock of the system by a day, in both directions:
+// stats expire when their time has really passed, neither at once nor a day later.
+func TestTTLWhenTheClockIsSet(t *testing.T) {
+	now := time.Now()
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	sc := st.ScopeWith("", store.ScopeOptions{TTL: store.TTL{Counter: 10 * time.Second}})
+	step := func(d time.Duration) {
+		now = now.Add(d)
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(false)
+	}
+	for _, by := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		sc.Counter("c").Inc()
+		step(time.Second)
+		now = clockSet(t, now, by)
+		step(9 * time.Second)
+		if !st.Has(false, "c") {
+			t.Errorf("clock set by %v: the counter ended before its time", by)
+		}
+		step(3 * time.Second)
+		step(3 * time.Second)
+		if st.Has(false, "c") {
+			t.Errorf("clock set by %v: the counter stays longer than its time", by)
+		}
+	}
+}
+
+// clockSet returns now as it reads after the clock of the system was set by d: the time
+// of day moves, the monotonic clock does not.
+func clockSet(t *testing.T, now time.Time, d time.Duration) time.Time {
+	t.Helper()
+	set := now
+	*(*uint64)(unsafe.Pointer(&set)) += uint64(d/time.Second) << 30 // seconds of the time of day
+	if set.Sub(now) != 0 || set.Round(0).Sub(now.Round(0)) != d {
+		t.Fatal("time.Time has another layout")
+	}
+	return set
 }
 
 // updater makes a stat of each kind in sc and returns what updates them all.

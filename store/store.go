@@ -66,7 +66,8 @@ type Store struct {
 	opts    Options
 	symbols *symtab.Table
 	root    *Scope
-	own     *Scope // see Own
+	own     *Scope    // see Own
+	opened  time.Time // see age
 
 	lookup    lookup
 	hot       hotNames
@@ -145,8 +146,9 @@ func New(opts Options) *Store {
 		scopes:  make(map[uint32]*Scope),
 		sharers: make(map[id][]uint32),
 		layouts: make(map[layoutKey]*histogram.Layout),
-		flushed: opts.Now(),
+		opened:  opts.Now(),
 	}
+	s.flushed = s.opened
 	s.lookup.init()
 	s.hot.init()
 	s.series.owners, s.series.seed = naming.NewOwners(s.ownsMetric), maphash.MakeSeed()
@@ -166,6 +168,10 @@ func New(opts Options) *Store {
 	}
 	return s
 }
+
+// age returns the age of the store at now in seconds. Unlike the time of day, it does not
+// jump when the clock of the system is set.
+func (s *Store) age(now time.Time) uint32 { return uint32(now.Sub(s.opened) / time.Second) }
 
 // Symbols returns the symbol table of the names.
 func (s *Store) Symbols() *symtab.Table { return s.symbols }
