@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -319,4 +320,51 @@ func TestManifestSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
+}
+
+// TestBundleEndsWithItsContext expects no archive once the caller has given up, and the
+// error of a writer that fails.
+func TestBundleEndsWithItsContext(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Bundle(ctx, io.Discard, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("a canceled bundle: %v", err)
+	}
+	if err := recordCPU(ctx, io.Discard, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("a canceled profile: %v", err)
+	}
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if err := recordCPU(t.Context(), io.Discard, time.Hour); err == nil {
+		t.Error("two profiles at once")
+	}
+	pprof.StopCPUProfile()
+	if err := recordCPU(t.Context(), io.Discard, time.Nanosecond); err != nil {
+		t.Errorf("the profile that was refused is still there: %v", err)
+	}
+	for d, valid := range map[time.Duration]bool{-1: false, bundleMaxCPU + 1: false, 0: true} {
+		if err := s.Bundle(t.Context(), io.Discard, d); (err == nil) != valid {
+			t.Errorf("a profile of %v: %v", d, err)
+		}
+	}
+	for limit := 0; limit < 12_000; limit += 1000 {
+		if err := s.Bundle(t.Context(), &short{limit}, 0); !errors.Is(err, io.ErrShortWrite) {
+			t.Fatalf("a writer that takes %d bytes: %v", limit, err)
+		}
+	}
+	if err := newServer(t, Config{}).writeLoggers(io.Discard); err == nil {
+		t.Error("a server without loggers has some")
+	}
+}
+
+// short is a writer that takes some bytes.
+type short struct{ left int }
+
+func (s *short) Write(p []byte) (int, error) {
+	if s.left -= len(p); s.left < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
 }

@@ -356,3 +356,43 @@ func TestMountedAfterTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPHandlerStreams expects a handler of the standard library to flush, abort, and
+// set only fields that HTTP/1.1 can carry.
+func TestHTTPHandlerStreams(t *testing.T) {
+	for name, want := range map[string]bool{"a": true, "x-y_z.1": true, "": false, "a b": false, "a:": false, "é": false, "a\x7f": false, "~": true, "a\"": false} {
+		if isToken(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+	s := newServer(t, Config{})
+	err := s.Handle(Endpoint{Path: "/own", OpenParams: true, Serve: HTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.RawQuery {
+		case "abort":
+			panic(http.ErrAbortHandler)
+		case "panic":
+			panic("mistake")
+		}
+		w.Header().Set("X-Own", "1")
+		w.(http.Flusher).Flush()
+		w.Header().Set("X-Late", "1")
+		_, _ = io.WriteString(w, "text")
+	}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Request("GET", "/own", nil); r.Status != 200 || r.Get("x-own") != "1" || r.Get("x-late") != "" || string(r.Body) != "text" {
+		t.Errorf("%d %v %q", r.Status, r.Header, r.Body)
+	}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	if resp, err := http.Get(srv.URL + "/own?abort"); err == nil {
+		resp.Body.Close()
+		if resp.StatusCode == 200 {
+			t.Error("an aborted answer is complete")
+		}
+	}
+	if r := s.Request("GET", "/own?panic", nil); r.Status != 500 {
+		t.Errorf("a panic: %d", r.Status)
+	}
+}

@@ -173,3 +173,24 @@ func TestStatsExplainHostileNames(t *testing.T) {
 		}
 	}
 }
+
+// TestNearestStatIsBounded expects suggestions of received names only where those are
+// asked for.
+func TestNearestStatIsBounded(t *testing.T) {
+	st := store.New(store.Options{})
+	st.Root().Counter("program.name")
+	st.ScopeWith("", store.ScopeOptions{Network: true}).Counter("received.name")
+	s := newServer(t, Config{Store: st})
+	for _, x := range []struct {
+		name     string
+		received bool
+		want     string
+	}{
+		{"program.nome", false, "program.name"}, {"program.nome", true, ""}, {"received.nome", true, "received.name"}, {"received.nome", false, "received.name"}, {"received", true, "received.name"},
+		{"program", true, ""}, {"program", false, "program.name"}, {"", false, ""}, {"else", false, ""}, {"programXname", false, "program.name"}, {"received.", true, ""},
+	} {
+		if got := s.nearestStat(x.name, x.received); got != x.want {
+			t.Errorf("%q, received %v: %q, want %q", x.name, x.received, got, x.want)
+		}
+	}
+}

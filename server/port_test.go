@@ -4,11 +4,16 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -50,4 +55,68 @@ func TestPortsSurviveALackOfFileDescriptors(t *testing.T) {
 			t.Errorf("a closed listener answers %v", err)
 		}
 	})
+}
+
+// TestPortsAdoptSockets gives ports sockets of the right kind and others.
+func TestPortsAdoptSockets(t *testing.T) {
+	dir := t.TempDir()
+	file := func(l net.Listener, err error) *os.File {
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		f, err := l.(interface{ File() (*os.File, error) }).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	descriptors.Check(t, "adopting sockets", func() {
+		p := port{cfg: Listener{Name: "a", Address: "b:1"}}
+		if err := p.adopt(file(net.Listen("unix", filepath.Join(dir, "s")))); err == nil || err.Error() != "unexpected inherited *net.UnixListener" {
+			t.Error(err)
+		}
+		plain, err := os.Create(filepath.Join(dir, "plain"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.adopt(plain); err == nil {
+			t.Error("a file is a socket")
+		}
+		if err := p.adopt(file(net.Listen("tcp", "127.0.0.1:0"))); err != nil {
+			t.Fatal(err)
+		}
+		so, ok := p.socket()
+		if !ok || so.Address != "listener a b:1" || len(so.Files) != 1 {
+			t.Fatalf("%+v", so)
+		}
+		_ = so.Files[0].Close()
+		_ = p.tcp.Close()
+		if _, ok := p.socket(); ok {
+			t.Error("a closed port has a socket")
+		}
+	})
+}
+
+// TestHandlersMayAbort expects the panic that breaks a connection to be no error, and
+// other panics to be reported.
+func TestHandlersMayAbort(t *testing.T) {
+	s, log := made(t, Config{})
+	for _, x := range []struct {
+		value, want any
+		reported    bool
+	}{{nil, nil, false}, {http.ErrAbortHandler, http.ErrAbortHandler, false}, {"mistake", http.ErrAbortHandler, true}} {
+		log.Reset()
+		var got any
+		func() {
+			defer func() { got = recover() }()
+			defer s.abort()
+			if x.value != nil {
+				panic(x.value)
+			}
+		}()
+		if got != x.want || strings.Contains(log.String(), "request of a listener") != x.reported {
+			t.Errorf("%v: %v, %s", x.value, got, log)
+		}
+	}
 }

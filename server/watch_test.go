@@ -3,8 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
@@ -30,5 +33,29 @@ func TestWatchingIsOptional(t *testing.T) {
 	log.Reset()
 	if err := s.watching("tokens", func(context.Context) error { return nil })(t.Context()); err != nil || log.Len() > 0 {
 		t.Errorf("a watch that ends: %v, %q", err, log.String())
+	}
+}
+
+// TestStamps expects a file's stamp to change with its size, mode and target.
+func TestStamps(t *testing.T) {
+	dir := t.TempDir()
+	file, other, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "l")
+	if got := stamps([]string{file, other}); got != "none\nnone\n" {
+		t.Errorf("%q", got)
+	}
+	seen := map[string]bool{stamps([]string{link}): true}
+	for i, change := range []func() error{
+		func() error { return os.WriteFile(file, []byte("x"), 0o600) }, func() error { return os.Symlink(file, link) }, func() error { return os.WriteFile(file, []byte("xy"), 0o600) }, func() error { return os.Chmod(file, 0o640) },
+		func() error { return os.Chtimes(file, time.Unix(7, 0), time.Unix(7, 1)) }, func() error { return os.Chtimes(file, time.Unix(7, 0), time.Unix(7, 2)) },
+		func() error { return errors.Join(os.Rename(file, other), os.Remove(link), os.Symlink(other, link)) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if now := stamps([]string{link}); seen[now] && i > 0 {
+			t.Errorf("change %d: the stamp is %q again", i, now)
+		} else {
+			seen[now] = true
+		}
 	}
 }

@@ -3,6 +3,12 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,5 +78,90 @@ func TestBundleReportsFailures(t *testing.T) {
 		if left, _ := os.ReadDir("."); len(left) != 0 {
 			t.Errorf("%q: %v was left", args, left)
 		}
+	}
+}
+
+// archive returns a ZIP archive of files, given by name and content in turn.
+func archive(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(files); i += 2 {
+		f, err := w.Create(files[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(f, files[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestManifestIsChecked compares archives with their manifests, and downloads archives
+// with and without a name.
+func TestManifestIsChecked(t *testing.T) {
+	sum := sha256.Sum256([]byte("text"))
+	entry := func(bytes int, more string) string {
+		return fmt.Sprintf(`{"files":[{"name":"a","bytes":%d,"sha256":"%s"%s}]}`, bytes, hex.EncodeToString(sum[:]), more)
+	}
+	good := archive(t, "a", "text", "manifest.json", entry(4, ""))
+	for want, b := range map[string][]byte{
+		"         4  a\n":                               good,
+		"         4  a  (truncated)\n":                  archive(t, "a", "text", "manifest.json", entry(4, `,"truncated":true,"error":"x"`)),
+		"         4  a  (no\\nway)\n":                   archive(t, "a", "text", "manifest.json", entry(4, `,"error":"no\nway"`)),
+		"a: its checksum differs from the manifest's":   archive(t, "a", "text", "manifest.json", entry(3, "")),
+		"a: its checksum differs from the manifest's#":  archive(t, "a", "texu", "manifest.json", entry(4, "")),
+		"a: its checksum differs from the manifest's##": archive(t, "a", "text", "manifest.json", entry(5, "")),
+		"open manifest.json: file does not exist":       archive(t, "a", "text"),
+		"a: open a: file does not exist":                archive(t, "manifest.json", entry(4, "")),
+		"manifest.json: EOF":                            archive(t, "manifest.json", ""),
+		"zip: not a valid zip file":                     nil,
+	} {
+		list, err := checkBundle(bytes.NewReader(b), int64(len(b)))
+		got := list
+		if err != nil {
+			got = err.Error()
+		}
+		if want = strings.TrimRight(want, "#"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	t.Chdir(t.TempDir())
+	for header, name := range map[string]string{"": "bundle.zip", `attachment; filename="x/../y.zip"`: "y.zip", `attachment; filename=".bashrc"`: "bundle.zip"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if header != "" {
+				w.Header().Set("Content-Disposition", header)
+			}
+			_, _ = w.Write(good)
+		}))
+		if status, stdout, stderr := invoke(nil, "bundle", "--address", s.URL); status != 0 || !strings.HasPrefix(stdout, fmt.Sprintf("%s: %d bytes\n", name, len(good))) {
+			t.Errorf("%s: %d %q %q", header, status, stdout, stderr)
+		}
+		if status, _, stderr := invoke(nil, "bundle", "--address", s.URL); status != 1 || !strings.Contains(stderr, "exists") {
+			t.Errorf("%s exists: %d %q", name, status, stderr)
+		}
+		if info, err := os.Stat(name); err != nil || info.Size() != int64(len(good)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = os.Remove(name)
+		s.Close()
+		if status, _, stderr := invoke(nil, "bundle", "--address", s.URL, "gone.zip"); status != 1 || !strings.HasPrefix(stderr, "error: ") {
+			t.Errorf("without a server: %d %q", status, stderr)
+		}
+	}
+	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write(good)
+	}))
+	defer cut.Close()
+	if status, _, stderr := invoke(nil, "bundle", "--address", cut.URL, "cut.zip"); status != 1 || !strings.Contains(stderr, "unexpected EOF") {
+		t.Errorf("a short answer: %d %q", status, stderr)
+	}
+	if left, _ := os.ReadDir("."); len(left) != 0 {
+		t.Errorf("%v was left", left)
 	}
 }

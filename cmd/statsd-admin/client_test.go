@@ -13,6 +13,8 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,5 +259,26 @@ func TestGetReportsFailures(t *testing.T) {
 	status := p.run(context.Background(), []string{"get", "/ready", "--address", "http://" + d.Admin().Addr().String()})
 	if status != 1 || stderr.String() != "error: disk is full\n" {
 		t.Errorf("status %d, %q", status, stderr.String())
+	}
+}
+
+// TestClientErrors expects one line for an answer without a body, and for files that
+// hold no certificates.
+func TestClientErrors(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }))
+	defer s.Close()
+	if status, _, stderr := invoke(nil, "get", "--address", s.URL, "/x"); status != 1 || !strings.Contains(stderr, "503 Service Unavailable\n") {
+		t.Errorf("%d %q", status, stderr)
+	}
+	text := write(t, "text", "text")
+	for want, args := range map[string][]string{
+		"error: stat /none: no such file or directory\n":                 {"--ca", "/none"},
+		"error: " + text + " has no certificate in PEM form\n":           {"--ca", text},
+		"error: open /none: no such file or directory\n":                 {"--cert", "/none", "--key", text},
+		"error: tls: failed to find any PEM data in certificate input\n": {"--cert", text, "--key", text},
+	} {
+		if status, _, stderr := invoke(nil, append([]string{"get", "--address", "https://127.0.0.1:1", "/"}, args...)...); status != 1 || stderr != want {
+			t.Errorf("%q: %d %q, want %q", args, status, stderr, want)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/server"
 )
@@ -170,4 +173,45 @@ func TestDrainOptions(t *testing.T) {
 			t.Errorf("%s: connections are told to close: %t", args, got)
 		}
 	}
+}
+
+// TestInitOnlyEnds expects a daemon that only initializes to end by itself, and errors to
+// prevent the start.
+func TestInitOnlyEnds(t *testing.T) {
+	dir := t.TempDir()
+	d, _ := instanceOf(t, dir, []string{"--mode", "init_only", "--config-yaml", "admin: {" + onLoopback + "}"})
+	if err := d.Run(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for text, want := range map[string][2]string{
+		"stats_config: {stats_tags: [{tag_name: shoe_size}]}": {filepath.Join(dir, "log"), "stats_config.stats_tags: "},
+		"node: {id: a}": {filepath.Join(dir, "none", "log"), "no such file or directory"},
+	} {
+		o, _, err := parseOptions([]string{"--config-yaml", text, "--log-path", want[0]}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := bootstrap.Load(bootstrap.Source{YAML: text}, bootstrap.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newInstance(o, c, nil); err == nil || !strings.Contains(err.Error(), want[1]) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := check(o, c, io.Discard); err == nil || !strings.Contains(err.Error(), want[1]) {
+			t.Errorf("check %s: %v", text, err)
+		}
+	}
+	if _, err := newInstance(new(Options), mustLoad(t), []passedSocket{{name: "x"}}); err == nil {
+		t.Error("a socket that nothing uses")
+	}
+}
+
+func mustLoad(t *testing.T) *bootstrap.Config {
+	t.Helper()
+	c, err := bootstrap.Load(bootstrap.Source{YAML: "node: {id: a}"}, bootstrap.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 // explainLines runs the subcommand on stdin.
@@ -257,5 +258,23 @@ func TestExplainOfTheBinary(t *testing.T) {
 	_ = cmd.Wait()
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGINT {
 		t.Errorf("after an interrupt: %v", cmd.ProcessState)
+	}
+}
+
+// TestExplainedSamples expects what drops a sample, or the limit that holds it back.
+func TestExplainedSamples(t *testing.T) {
+	for want, s := range map[string]report.Sample{
+		"  dropped:       by the mapping rules": {Dropped: true, Stat: "x"},
+		"  dropped:       by filters.metrics":   {Dropped: true, Filter: "metrics"},
+		"  over limit:    series":               {Limit: "series", Stat: "x", Series: "x{}"},
+		"  series:        x{}\n":                {Stat: "x", Series: "x{}"},
+	} {
+		var b bytes.Buffer
+		e := &explainer{out: bufio.NewWriter(&b)}
+		e.sample(&s)
+		_ = e.out.Flush()
+		if got := b.String(); !strings.Contains(got, strings.TrimSpace(want)) || strings.Contains(got, "over limit") != (s.Limit != "") || strings.Contains(got, "stat:") == s.Dropped {
+			t.Errorf("%q lacks %q", got, want)
+		}
 	}
 }

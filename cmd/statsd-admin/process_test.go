@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
 func TestProcessors(t *testing.T) {
 	for _, tt := range []struct {
@@ -19,5 +22,16 @@ func TestProcessors(t *testing.T) {
 		if got := processors(&o, 8); got != tt.want {
 			t.Errorf("%+v: %d", tt, got)
 		}
+	}
+}
+
+// TestPrepare expects the number of threads that the options ask for.
+func TestPrepare(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	o := &Options{ConcurrencySet: true}
+	o.Concurrency = 1
+	if w := prepare(o); w != "" || runtime.GOMAXPROCS(0) != 1 {
+		t.Errorf("%d threads, %q", runtime.GOMAXPROCS(0), w)
 	}
 }

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/server/hotrestart"
+	"github.com/statsd-admin/statsd-admin/statsd"
+)
+
+// TestBaseIDs lets servers ask for base IDs that are free and taken.
+func TestBaseIDs(t *testing.T) {
+	if hotrestart.Version() == "disabled" {
+		t.Skip("no hot restarts here")
+	}
+	dir := t.TempDir()
+	id := filepath.Join(dir, "id")
+	listen := func(c HotRestart) (*Server, string, error) {
+		c.SocketPath = filepath.Join(dir, "hot")
+		s, log := made(t, Config{HotRestart: &c})
+		err := s.hot.join()
+		return s, log.String(), err
+	}
+	if _, _, err := listen(HotRestart{}); err != nil {
+		t.Fatal(err)
+	}
+	if s, log, err := listen(HotRestart{}); err != nil || s.hot.version() != "disabled" || !strings.Contains(log, "another server uses base id 0") {
+		t.Errorf("base id 0 is taken: %v, %q", err, log)
+	}
+	if s, _, err := listen(HotRestart{BaseID: 5, BaseIDPath: id}); err != nil || s.hot.version() != hotrestart.Version() {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(id); string(text) != "5" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, _, err := listen(HotRestart{BaseID: 5}); !errors.Is(err, hotrestart.ErrInUse) {
+		t.Errorf("base id 5 is taken: %v", err)
+	}
+	for range 2 {
+		s, _, err := listen(HotRestart{BaseID: 5, UseDynamicBaseID: true, BaseIDPath: id})
+		text, _ := os.ReadFile(id)
+		if got := s.hot.baseID.Load(); err != nil || got == 5 || string(text) != strconv.FormatUint(uint64(got), 10) || s.Info().CommandLine.BaseID != uint64(got) {
+			t.Errorf("a dynamic base id: %d, %q, %v", got, text, err)
+		}
+	}
+	if _, _, err := listen(HotRestart{BaseID: 6, BaseIDPath: filepath.Join(dir, "none", "id")}); err == nil || !strings.HasPrefix(err.Error(), "server: base id file: ") {
+		t.Errorf("a file in no directory: %v", err)
+	}
+	if _, _, err := listen(HotRestart{BaseID: 7, RestartEpoch: 3}); err == nil || !strings.HasSuffix(err.Error(), "; start with --restart-epoch 0, or with --skip-hot-restart-on-no-parent") {
+		t.Errorf("without a predecessor: %v", err)
+	}
+	if s, log, err := listen(HotRestart{BaseID: 8, RestartEpoch: 3, SkipOnNoParent: true}); err != nil || s.hot.before != nil || !strings.Contains(log, "starting from scratch") {
+		t.Errorf("without a predecessor, which is no error: %v, %q", err, log)
+	}
+	for epoch, want := range map[uint32]string{0: "", 1: "server: restart epoch 1 cannot be used with a dynamic base id"} {
+		_, err := New(Config{HotRestart: &HotRestart{SocketPath: "@x", UseDynamicBaseID: true, RestartEpoch: epoch}})
+		if got := errorText(err); got != want {
+			t.Errorf("epoch %d: %q, want %q", epoch, got, want)
+		}
+	}
+}
+
+// TestParcelsWithoutSinkAreCounted expects what no sink takes to be counted by sink.
+func TestParcelsWithoutSinkAreCounted(t *testing.T) {
+	s, _ := made(t, Config{StatsD: &statsd.Config{}})
+	h := &hotRestart{s: s, refused: map[string]int{}}
+	for _, sink := range []string{"a", "b", "a"} {
+		h.inherit(hotrestart.Parcel{Sink: sink})
+	}
+	if want := map[string]int{"a": 2, "b": 1}; !maps.Equal(h.refused, want) {
+		t.Errorf("%v, want %v", h.refused, want)
+	}
+}
+
+// TestEarlyConnectionsAreClosed expects connections that come before a process serves to
+// be closed if it never will.
+func TestEarlyConnectionsAreClosed(t *testing.T) {
+	received := func() (hotrestart.Connection, func() bool) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		return hotrestart.Connection{File: r}, func() bool { return errors.Is(r.Close(), os.ErrClosed) }
+	}
+	s, _ := made(t, Config{StatsD: &statsd.Config{}})
+	h := &hotRestart{s: s}
+	first, firstClosed := received()
+	second, secondClosed := received()
+	h.adopt(first)
+	h.adopt(second)
+	if len(h.early) != 2 {
+		t.Fatalf("%d connections are kept", len(h.early))
+	}
+	if h.stop() {
+		t.Error("the process has served")
+	}
+	h.abandon()
+	late, lateClosed := received()
+	h.adopt(late)
+	if !firstClosed() || !secondClosed() || !lateClosed() || len(h.early) != 0 {
+		t.Error("a connection is open")
+	}
+	if h.begin() || (*followed)(h).Serving() {
+		t.Error("a stopped process begins")
+	}
+	deaf, _ := made(t, Config{})
+	unwanted, closed := received()
+	h = &hotRestart{s: deaf}
+	for range 2 {
+		if !h.begin() {
+			t.Error("a process does not begin")
+		}
+	}
+	if !(*followed)(h).Serving() || !h.stop() {
+		t.Error("a process does not serve")
+	} else if h.adopt(unwanted); !closed() {
+		t.Error("a connection without an input is open")
+	}
+}
+
+// TestNotReadyProcesses expects successors to be refused before a process is initialized,
+// and once it is replaced.
+func TestNotReadyProcesses(t *testing.T) {
+	s, _ := made(t, Config{})
+	f := (*followed)(&hotRestart{s: s})
+	if err := f.Ready(); err == nil || !strings.Contains(err.Error(), "still initializing") {
+		t.Error(err)
+	}
+	if o := (hotrestart.Origin{Start: time.Unix(1, 0), Generation: 7}); true {
+		if (*hotRestart)(f).setOrigin(o); f.Origin() != o || s.gauges.generation.Value() != 7 {
+			t.Errorf("%+v", f.Origin())
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config"
+)
+
+// TestUnknownFieldsOfControlPlanes rejects them, ignores them, or counts them and logs
+// the first.
+func TestUnknownFieldsOfControlPlanes(t *testing.T) {
+	for _, x := range []struct {
+		line  CommandLine
+		err   string
+		count uint64
+		logs  int
+	}{{CommandLine{RejectUnknownDynamicFields: true}, "3 unknown fields", 0, 0}, {CommandLine{IgnoreUnknownDynamicFields: true}, "", 0, 0}, {CommandLine{}, "", 6, 1}} {
+		s, log := made(t, Config{CommandLine: x.line})
+		for range 2 {
+			if err := s.NoteUnknownFields("x", 3); errorText(err) != x.err {
+				t.Errorf("%+v: %v", x.line, err)
+			}
+		}
+		if n := s.gauges.dynamicUnknown.Total(); n != x.count || strings.Count(log.String(), "a control plane sends unknown fields") != x.logs {
+			t.Errorf("%d, %s", n, log)
+		}
+	}
+}
+
+func TestDiscoveryNames(t *testing.T) {
+	for want, c := range map[string]config.Cluster{"start": {}, "dns": {Type: config.StrictDNS}, "eds": {Type: config.EDSDiscovery}, "redis": {Type: config.CustomDiscovery, CustomType: &config.CustomType{Name: "redis"}}} {
+		if got := discoveryName(&c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := discoveryName(&config.Cluster{Type: config.LogicalDNS}); got != "dns" {
+		t.Errorf("%q", got)
+	}
+}
