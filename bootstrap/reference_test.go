@@ -273,7 +273,7 @@ func (k key) text(all map[string]key) string {
 		return "duration, or mapping of durations"
 	case kind == "list":
 		item := all[k.path+"[]"].text(all)
-		for _, noun := range []string{"mapping", "string", "number", "origin", "address range"} {
+		for _, noun := range []string{"mapping", "string", "integer", "number", "origin", "address range"} {
 			if rest, ok := strings.CutPrefix(item, noun); ok {
 				item = noun + "s" + rest
 			}
@@ -285,7 +285,7 @@ func (k key) text(all map[string]key) string {
 		return "boolean"
 	case kind == "free mapping":
 		return "mapping with any keys"
-	case k.noLimit && strings.HasPrefix(kind, "whole"):
+	case k.noLimit && strings.HasPrefix(kind, "integer"):
 		return "integer above 0, or -1 for no limit"
 	case k.noLimit && strings.HasPrefix(kind, "size"):
 		return "size above 0 bytes, or -1 for no limit"
@@ -322,7 +322,7 @@ func (k key) schema(all map[string]key, meanings map[string]string) map[string]a
 
 // body adds to s what values of the key must be.
 func (k key) body(s map[string]any, all map[string]key, meanings map[string]string) {
-	bounds := regexp.MustCompile(`(?:number|size) in \[(\S+), ([^]]+)\]`).FindStringSubmatch(k.kind)
+	bounds := regexp.MustCompile(`(?:integer|number|size) in \[(\S+), ([^]]+)\]`).FindStringSubmatch(k.kind)
 	switch {
 	case slices.Contains(elsewhere, k.path), k.kind == "free mapping":
 		s["type"] = []string{"object", "null"}
