@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Query is a request for a dump.
@@ -37,19 +38,29 @@ type Section struct {
 	// Key is the sort key of the section. The usual keys are "bootstrap", "clusters",
 	// "endpoint", "listeners", "route_scopes", "routes" and "secrets".
 	Key string
+	// Version and Updated describe the last update of the whole section. They are
+	// zero if unknown.
+	Version string
+	Updated time.Time
 	// Fields are the names of the fields that are not lists of resources.
 	Fields []string
 	Lists  []List
 }
 
-// List is a list of resources. Names yields the name of each, or "" if it has
-// none, and reads the list at each call.
+// List is a list of resources. Resources reads the list at each call.
 type List struct {
-	Field string
-	Names iter.Seq[string]
+	Field     string
+	Resources iter.Seq[Resource]
 	// Refused yields the names of the resources whose last update was refused, and
 	// why. It may be nil.
 	Refused iter.Seq2[string, string]
+}
+
+// Resource is an element of a list.
+type Resource struct {
+	Name    string    // "" if it has none
+	Version string    // of the update that brought it; "" if it has none
+	Updated time.Time // zero if unknown
 }
 
 // Error is the reason why a dump was refused, as the client gets it.

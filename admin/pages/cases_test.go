@@ -121,7 +121,7 @@ func (sections) Write(w io.Writer, _ dump.Query) error {
 // TestSettingsHaveNoResources expects an empty list to be called one, and settings, which
 // are no list, not.
 func TestSettingsHaveNoResources(t *testing.T) {
-	settings, list := dump.Section{Key: "settings", Fields: []string{"fields"}}, dump.Section{Key: "clusters", Lists: []dump.List{{Field: "static_clusters", Names: func(func(string) bool) {}}}}
+	settings, list := dump.Section{Key: "settings", Fields: []string{"fields"}}, dump.Section{Key: "clusters", Lists: []dump.List{{Field: "static_clusters", Resources: func(func(dump.Resource) bool) {}}}}
 	for want, source := range map[int]sections{0: {settings}, 1: {settings, list}, 2: {list, list}} {
 		srv := world(t, "plain", func(c *admin.Config) { c.Sources.ConfigDump = source })
 		if got := strings.Count(string(request(srv, "config", "plain").Body), "no resources"); got != want {

@@ -2,20 +2,23 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
-// resource is a list of the configuration dump.
+// resource is a list of the configuration dump, as far as the page shows it.
 type resource struct {
 	field string
-	names []string // of the page that is shown
+	shown []dump.Resource // the first ones
 	total int
 }
 
@@ -35,7 +38,7 @@ func showConfig(v *view) error {
 		pattern, h("'></label>"))
 	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Search in keys and values' value='"),
 		v.query.Value("search"), h("'></label>"))
-	v.keep("resource")
+	v.keep("resource", "open")
 	v.chip("include_eds", "Endpoints", eds)
 	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n"))
 	if text := v.query.Value("search"); text != "" {
@@ -96,6 +99,7 @@ func (v *view) redacted() {
 func (v *view) section(s *dump.Section, resources []resource, field, name string) {
 	id := "section-" + s.Key
 	v.panel(id, capital(s.Key), func() {
+		v.update(s.Version, s.Updated)
 		if len(s.Fields) > 0 {
 			v.Put(h("<a href='"), v.here("resource", "", "name", "", "section", s.Key), h("'>Fields</a>"))
 		}
@@ -112,14 +116,16 @@ func (v *view) section(s *dump.Section, resources []resource, field, name string
 			}
 			some = true
 			v.Put(h("<h3 class='pad'><a href='"), v.here("resource", r.field, "name", "", "section", ""), h("'>"), r.field, h("</a> <span class='quiet'>"), count(r.total), h("</span></h3><ul class='names'>"))
-			for _, n := range r.names {
-				v.Put(h("<li><a class='wrap mono' href='"), v.here("resource", r.field, "name", n, "section", ""), h("'"))
-				if n == name && r.field == field {
+			for _, x := range r.shown {
+				v.Put(h("<li><a class='wrap mono' href='"), v.here("resource", r.field, "name", x.Name, "section", ""), h("'"))
+				if x.Name == name && r.field == field {
 					v.Put(h(" aria-current='true'"))
 				}
-				v.Put(h(">"), n, h("</a></li>"))
+				v.Put(h(">"), x.Name, h("</a>"))
+				v.update(x.Version, x.Updated)
+				v.Put(h("</li>"))
 			}
-			if more := r.total - len(r.names); more > 0 {
+			if more := r.total - len(r.shown); more > 0 {
 				v.Put(h("<li class='quiet'>and "), count(more), h(" more: filter by name</li>"))
 			}
 			v.Put(h("</ul>\n"))
@@ -146,21 +152,37 @@ func refused(s *dump.Section) iter.Seq2[string, string] {
 	}
 }
 
-// list returns the names of the resources in a field that a filter selects.
+// update appends the version and the time of an update, if there are any.
+func (v *view) update(version string, at time.Time) {
+	if version == "" && at.IsZero() {
+		return
+	}
+	v.Put(h("<span class='quiet small'>"))
+	if version != "" {
+		v.Put("version ", h("<span class='wrap'>"), version, h("</span> "))
+	}
+	if !at.IsZero() {
+		v.Put("updated ")
+		v.when(at)
+	}
+	v.Put(h("</span>"))
+}
+
+// list returns the resources in a field that a filter selects.
 func list(l *dump.List, f *render.Filter) (r resource, err error) {
 	const most = 50
 	r.field = l.Field
-	for name := range l.Names {
+	for x := range l.Resources {
 		if f != nil {
-			if ok, err := f.Match(name); err != nil {
+			if ok, err := f.Match(x.Name); err != nil {
 				return r, err
 			} else if !ok {
 				continue
 			}
 		}
 		r.total++
-		if len(r.names) < most && name != "" {
-			r.names = append(r.names, name)
+		if len(r.shown) < most && x.Name != "" {
+			r.shown = append(r.shown, x)
 		}
 	}
 	return r, nil
@@ -201,6 +223,9 @@ func (v *view) dump(sections []dump.Section, field, name, pattern string, eds bo
 	shown := reply.Status == 200 && len(reply.Body) <= mostShown
 	v.panel("dump", title, func() {
 		if shown {
+			for _, x := range [...][2]string{{"all", "Expand all"}, {"none", "Collapse all"}} {
+				v.Put(h("<a class='btn' href='"), v.here("open", x[0]), h("#dump'>"), x[1], h("</a>"))
+			}
 			v.Put(h("<button type='button' class='scripted' id='since' data-part='.."), request, h("'>Changes since opened</button>"))
 		}
 		v.Put(h("<a class='btn scripted' data-copy='json' href='.."), request, h("'>Copy</a><a class='btn' href='.."), request, h("' download='config.json'>JSON</a>"))
@@ -230,35 +255,36 @@ func (v *view) tree(document []byte) bool {
 	if !json.Valid(document) {
 		return false
 	}
-	return v.node(d, "", 0)
+	open := map[string]int{"all": math.MaxInt, "none": 1}[v.query.Value("open")]
+	return v.node(d, "", 0, cmp.Or(open, 4))
 }
 
-// node appends the next value of a document.
-func (v *view) node(d *json.Decoder, key string, depth int) bool {
+// node appends the next value of a document. Levels from open on are folded.
+func (v *view) node(d *json.Decoder, key string, depth, open int) bool {
 	token, err := d.Token()
 	if err != nil || depth > 100 {
 		return false
 	}
-	open, nested := token.(json.Delim)
+	brace, nested := token.(json.Delim)
 	if !nested {
 		v.leaf(key, token)
 		return true
 	}
 	v.Put(h("<details"))
-	if depth < 4 {
+	if depth < open {
 		v.Put(h(" open"))
 	}
-	v.Put(h("><summary><span class='key'>"), key, h("</span> <span class='quiet'>"), open.String(), h("</span></summary>"))
+	v.Put(h("><summary><span class='key'>"), key, h("</span> <span class='quiet'>"), brace.String(), h("</span></summary>"))
 	for i := 0; d.More(); i++ {
 		next := fmt.Sprint(i)
-		if open == '{' {
+		if brace == '{' {
 			name, err := d.Token()
 			if err != nil {
 				return false
 			}
 			next = fmt.Sprint(name)
 		}
-		if !v.node(d, next, depth+1) {
+		if !v.node(d, next, depth+1, open) {
 			return false
 		}
 	}

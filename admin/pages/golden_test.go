@@ -252,17 +252,18 @@ func (fullDump) Write(w io.Writer, q dump.Query) error {
 }
 
 func (fullDump) Sections(endpoints bool) []dump.Section {
-	many := func(yield func(string) bool) {
+	updated := time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC)
+	many := func(yield func(dump.Resource) bool) {
 		for i := range 53 {
-			if !yield(fmt.Sprint("c", i)) {
+			if !yield(dump.Resource{Name: fmt.Sprint("c", i), Updated: updated}) {
 				return
 			}
 		}
 	}
-	list := []dump.Section{{Key: "bootstrap", Fields: []string{"bootstrap", "last_updated"}}, {Key: "clusters", Fields: []string{"version_info"},
-		Lists: []dump.List{{Field: "static_clusters", Names: many}, {Field: "dynamic_clusters", Names: slices.Values([]string{"Plain", "other"}), Refused: maps.All(map[string]string{"other": "no <name>"})}, {Field: "none", Names: slices.Values([]string(nil))}}}}
+	list := []dump.Section{{Key: "bootstrap", Fields: []string{"bootstrap", "last_updated"}, Updated: updated}, {Key: "clusters", Version: "7", Fields: []string{"version_info"},
+		Lists: []dump.List{{Field: "static_clusters", Resources: many}, {Field: "dynamic_clusters", Resources: slices.Values([]dump.Resource{{Name: "Plain", Version: "6<", Updated: updated}, {Name: "other", Version: "7"}}), Refused: maps.All(map[string]string{"other": "no <name>"})}, {Field: "none", Resources: slices.Values([]dump.Resource(nil))}}}}
 	if endpoints {
-		list = append(list, dump.Section{Key: "endpoint", Lists: []dump.List{{Field: "endpoint_configs", Names: slices.Values([]string{"plain"})}}})
+		list = append(list, dump.Section{Key: "endpoint", Lists: []dump.List{{Field: "endpoint_configs", Resources: slices.Values([]dump.Resource{{Name: "plain"}})}}})
 	}
 	return list
 }

@@ -181,7 +181,7 @@ func TestSelectStats(t *testing.T) {
 // TestListOfResources has names that do not contain the text before, between and behind
 // others.
 func TestListOfResources(t *testing.T) {
-	l := dump.List{Field: "f", Names: slices.Values([]string{"a", "xb", "", "c", "Xd", "e"})}
+	l := dump.List{Field: "f", Resources: slices.Values([]dump.Resource{{Name: "a"}, {Name: "xb"}, {}, {Name: "c"}, {Name: "Xd"}, {Name: "e"}})}
 	for wanted, want := range map[string][]string{"": {"a", "xb", "c", "Xd", "e"}, "(?i)^x": {"xb", "Xd"}, "e": {"e"}, "z": nil} {
 		var f *render.Filter
 		if wanted != "" {
@@ -194,12 +194,16 @@ func TestListOfResources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var names []string
+		for _, x := range got.shown {
+			names = append(names, x.Name)
+		}
 		total := len(want)
 		if wanted == "" {
 			total++ // the one without a name
 		}
-		if !slices.Equal(got.names, want) || got.total != total {
-			t.Errorf("%q: %q, %d in all, want %q and %d", wanted, got.names, got.total, want, total)
+		if !slices.Equal(names, want) || got.total != total {
+			t.Errorf("%q: %q, %d in all, want %q and %d", wanted, names, got.total, want, total)
 		}
 	}
 }

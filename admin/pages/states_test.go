@@ -207,6 +207,8 @@ func TestSearchPage(t *testing.T) {
 		"config?resource=exceeds":         {"256\u202fKiB are too much to show at once"},
 		"config?resource=broken":          {"<pre>{broken</pre>"},
 		"config?resource=deep&filter=PLA": {"<details><summary><span class='key'>0</span>"},
+		"config?resource=deep&open=all":   {"<details open><summary><span class='key'>0</span>"},
+		"config?resource=deep&open=none":  {"<details><summary><span class='key'>0</span>", "open=all#dump'>Expand all</a>"},
 	} {
 		body := string(srv.Request("GET", Prefix+target, nil).Body)
 		for _, want := range wants {

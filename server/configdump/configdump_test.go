@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -225,6 +227,33 @@ func parse(text string) map[string]any {
 		return nil
 	}
 	return tree
+}
+
+// TestVersionsAndTimes expects the version and the time of each section and resource, and
+// none where the message has none.
+func TestVersionsAndTimes(t *testing.T) {
+	a := message("a")
+	a.Version = "v1"
+	boot, _ := Bootstrap(map[string]any{}, at())
+	list := Clusters("v2", clusters(a), clusters(a, Cluster{Name: "b", Message: a.Message}), clusters())
+	boot.Key, list.Key = "bootstrap", "clusters"
+	sections := Source(func(bool) []Section { return []Section{boot, list} }).Sections(false)
+	updated := at().Truncate(time.Millisecond)
+	if s := sections[0]; s.Version != "" || !s.Updated.Equal(updated) {
+		t.Errorf("bootstrap: %q, %v", s.Version, s.Updated)
+	}
+	if s := sections[1]; s.Version != "v2" || !s.Updated.IsZero() {
+		t.Errorf("clusters: %q, %v", s.Version, s.Updated)
+	}
+	got := map[string][]dump.Resource{}
+	for _, l := range sections[1].Lists {
+		got[l.Field] = slices.Collect(l.Resources)
+	}
+	want := map[string][]dump.Resource{"static_clusters": {{Name: "a", Updated: updated}},
+		"dynamic_active_clusters": {{Name: "a", Version: "v1", Updated: updated}, {Name: "b"}}, "dynamic_warming_clusters": nil}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
 }
 
 // TestRefusedUpdates lists the resources whose last update was refused, also those with an

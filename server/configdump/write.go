@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
@@ -25,7 +26,8 @@ type Source func(endpoints bool) []Section
 func (s Source) Sections(endpoints bool) []dump.Section {
 	var out []dump.Section
 	for _, of := range s.messages(endpoints) {
-		shown := dump.Section{Key: of.Key}
+		whole := resource("", of.Message)
+		shown := dump.Section{Key: of.Key, Version: whole.Version, Updated: whole.Updated}
 		fields := of.Message.ProtoReflect().Descriptor().Fields()
 		for i := range fields.Len() {
 			fd := fields.Get(i)
@@ -33,9 +35,9 @@ func (s Source) Sections(endpoints bool) []dump.Section {
 				shown.Fields = append(shown.Fields, string(fd.Name()))
 				continue
 			}
-			list := dump.List{Field: string(fd.Name()), Names: func(yield func(string) bool) {
-				for name := range of.elements(fd) {
-					if !yield(name) {
+			list := dump.List{Field: string(fd.Name()), Resources: func(yield func(dump.Resource) bool) {
+				for name, element := range of.elements(fd) {
+					if !yield(resource(name, element)) {
 						return
 					}
 				}
@@ -48,6 +50,21 @@ func (s Source) Sections(endpoints bool) []dump.Section {
 		out = append(out, shown)
 	}
 	return out
+}
+
+// resource describes a message of a dump, whose version and time have the same names in
+// all of them.
+func resource(name string, m proto.Message) dump.Resource {
+	r := dump.Resource{Name: name}
+	if v, ok := m.(interface{ GetVersionInfo() string }); ok {
+		r.Version = v.GetVersionInfo()
+	}
+	if u, ok := m.(interface {
+		GetLastUpdated() *timestamppb.Timestamp
+	}); ok && u.GetLastUpdated() != nil {
+		r.Updated = u.GetLastUpdated().AsTime()
+	}
+	return r
 }
 
 // messages returns the sections that have a message in key order.
