@@ -3,6 +3,7 @@ package xds
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -17,7 +18,7 @@ const (
 
 // budget limits the resources that are kept. Its methods are safe for concurrent use.
 type budget struct {
-	maxCount, maxBytes int // negative means unlimited
+	maxCount, maxBytes int
 
 	overflow         *store.Counter
 	countNow, sizeIs *store.Gauge
@@ -27,9 +28,7 @@ type budget struct {
 }
 
 func newBudget(o *Config) *budget {
-	b := &budget{maxCount: o.MaxResources, maxBytes: o.MaxResourceBytes}
-	b.maxCount = cmp.Or(b.maxCount, DefaultMaxResources)
-	b.maxBytes = cmp.Or(b.maxBytes, DefaultMaxResourceBytes)
+	b := &budget{maxCount: limit(o.MaxResources, DefaultMaxResources), maxBytes: limit(o.MaxResourceBytes, DefaultMaxResourceBytes)}
 	sc := o.Store.Own().Scope("xds")
 	sc.Help(map[string]string{
 		"resource_overflow": "Resources refused because of the limits.", "resources": "Resources held.", "resource_bytes": "Bytes of the resources held.",
@@ -38,6 +37,14 @@ func newBudget(o *Config) *budget {
 	b.countNow = sc.GaugeWithMode("resources", store.NeverImport)
 	b.sizeIs = sc.GaugeWithMode("resource_bytes", store.NeverImport)
 	return b
+}
+
+// limit returns a configured limit: 0 is the default, and a negative one is none.
+func limit(n, byDefault int) int {
+	if n < 0 {
+		return math.MaxInt
+	}
+	return cmp.Or(n, byDefault)
 }
 
 // charge is the part of the budget that one resource uses. The zero charge is none.
@@ -56,10 +63,10 @@ func (b *budget) replace(old *charge, name string, size int) error {
 		count++
 	}
 	switch {
-	case b.maxCount >= 0 && count > b.maxCount && count > b.count:
+	case count > b.maxCount && count > b.count:
 		b.overflow.Inc()
 		return fmt.Errorf("xds: resource %q exceeds the limit of %d resources", name, b.maxCount)
-	case b.maxBytes >= 0 && bytes > b.maxBytes && bytes > b.bytes:
+	case bytes > b.maxBytes && bytes > b.bytes:
 		b.overflow.Inc()
 		return fmt.Errorf("xds: resource %q exceeds the limit of %d bytes of all resources", name, b.maxBytes)
 	}

@@ -49,6 +49,27 @@ func TestBudgetLimits(t *testing.T) {
 	}
 }
 
+// TestBudgetBeyondItsLimits: what is restored beyond the limits can be replaced, though not
+// by more bytes.
+func TestBudgetBeyondItsLimits(t *testing.T) {
+	b := newBudget(&Config{Store: store.New(store.Options{}), MaxResources: 1, MaxResourceBytes: 10})
+	charges := make([]charge, 2)
+	for i := range charges {
+		b.restore(&charges[i], charge{true, 10})
+	}
+	for _, tt := range []struct {
+		size int
+		ok   bool
+	}{{10, true}, {11, false}, {9, true}, {10, false}} {
+		if err := b.replace(&charges[0], "r", tt.size); (err == nil) != tt.ok {
+			t.Errorf("%d bytes: %v", tt.size, err)
+		}
+	}
+	if n, size := b.countNow.Value(), b.sizeIs.Value(); n != 2 || size != 19 {
+		t.Errorf("%d resources with %d bytes are shown", n, size)
+	}
+}
+
 // TestNodeMetadataMustBeJSON names the part of the configuration that is wrong.
 func TestNodeMetadataMustBeJSON(t *testing.T) {
 	c, err := New(Config{Store: store.New(store.Options{}), Node: Node{ID: "n", Metadata: map[string]any{"c": make(chan int)}}})
