@@ -2,6 +2,7 @@ package lb
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -116,6 +117,29 @@ func TestRingOwners(t *testing.T) {
 		ctx := &Context{Hash: 16990659058273214782 + 1, HasHash: true, Retries: a, Reject: func(*host.Host) bool { refused++; return true }}
 		if got := b.Pick(ctx); got != hosts[owners[a%8]] {
 			t.Errorf("attempt %d beyond the end: %s, want owner %d", a, got.AddressText(), owners[a%8])
+		}
+	}
+}
+
+// TestRingPlaces: a hash belongs to the first point not below it, also around the limits of
+// the parts that the ring is divided into.
+func TestRingPlaces(t *testing.T) {
+	var points []point
+	for _, h := range []uint64{0, 5, 1<<61 - 1, 1 << 61, 1 << 61, 1 << 62, 1<<63 + 1, math.MaxUint64} {
+		points = append(points, point{h, &host.Host{}})
+	}
+	for n := 1; n <= len(points); n++ {
+		r := newRing(points[:n])
+		for _, p := range points {
+			for _, hash := range []uint64{p.hash - 1, p.hash, p.hash + 1} {
+				want := slices.IndexFunc(points[:n], func(p point) bool { return p.hash >= hash })
+				want = max(want, 0)
+				for attempt := range 3 {
+					if got := r.place(hash, attempt); got != points[(want+attempt)%n].owner {
+						t.Errorf("%d points, hash %x, attempt %d: not the owner of point %d", n, hash, attempt, want)
+					}
+				}
+			}
 		}
 	}
 }

@@ -11,6 +11,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
+// TestNoValuesAreNoCriteria: a request without values asks for no subset.
+func TestNoValuesAreNoCriteria(t *testing.T) {
+	for _, values := range []map[string]any{nil, {}} {
+		if c := NewCriteria(values); c != nil {
+			t.Errorf("%v: %+v", values, c)
+		}
+	}
+}
+
 // TestPanicAtTheThreshold has shares of available hosts around the threshold. A share of 100
 // percent after overprovisioning never panics.
 func TestPanicAtTheThreshold(t *testing.T) {
