@@ -532,6 +532,10 @@ func checkLine(t *testing.T, cfg Config, text string) {
 	if got.String() != reason {
 		t.Fatalf("%q: got %v, reference says %v", text, got, reason)
 	}
+	var fresh Line
+	if p.Parse(&fresh, []byte(text)); parts(l) != parts(fresh) {
+		t.Fatalf("%q: a Line used before has %s, a new one %s", text, parts(l), parts(fresh))
+	}
 	if l.Kind != want.kind && got == OK {
 		t.Fatalf("%q: kind %v, reference says %v", text, l.Kind, want.kind)
 	}
@@ -583,6 +587,12 @@ func checkLine(t *testing.T, cfg Config, text string) {
 			t.Fatalf("%q: sample %d is %+v %v, reference says %+v", text, i, s, l.Values[s.From:s.To], w)
 		}
 	}
+}
+
+// parts shows the exported fields of l.
+func parts(l Line) string {
+	l.fieldsAt, l.buf = 0, nil
+	return fmt.Sprintf("%+v", l)
 }
 
 func sameValue(a, b Value) bool {
