@@ -57,6 +57,9 @@ func TestBothFormsMeanTheSame(t *testing.T) {
 		{"socket-matches",
 			"transport_socket_matches: [{name: m, match: {a: b}, transport_socket: {name: tls, typed_config: {" + v2url + ", sni: x}}}]\n",
 			"transport_socket_matches: [{name: m, match: {a: b}, transport_socket: {name: tls, typed_config: {" + v3url + ", sni: x}}}]\n"},
+		{"lb-policies",
+			"load_balancing_policy: {policies: [{name: a, config: {b: 1}}, {name: d, typed_config: {'@type': type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random}}]}\n",
+			"load_balancing_policy: {policies: [{typed_extension_config: {name: a, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {b: 1}}}}, {typed_extension_config: {name: d, typed_config: {'@type': type.googleapis.com/envoy.extensions.load_balancing_policies.random.v3.Random}}}]}\n"},
 		{"eds", "type: EDS\neds_cluster_config: {service_name: s, eds_config: {ads: {}}}\n", "type: EDS\neds_cluster_config: {service_name: s, eds_config: {ads: {}}}\n"},
 	}
 	for _, tt := range tests {
