@@ -153,6 +153,16 @@ func TestConnections(t *testing.T) {
 	if s := &h.Stats; s.CxTotal.Value() != 3 || s.CxConnectFail.Value() != 2 || s.CxActive.Value() != 0 {
 		t.Errorf("host: %+v", s.All())
 	}
+	c.ConnStarted(h)
+	c.ConnEstablished(h, -time.Second) // the clock was set back
+	c.ConnClosed(h, ConnEnd{Requests: -1, Lived: -time.Second})
+	r.st.Flush(store.FlushOptions{})
+	s := c.Stats()
+	for h, want := range map[*store.Histogram]float64{s.CxConnectMS: 3, s.CxLengthMS: 1000, s.RqPerCx: 4} {
+		if s := h.Snapshot().Cumulative; s.Count() != 3 || s.Sum() < want || s.Sum() > want*1.05 {
+			t.Errorf("%d values, sum %v, want 3 and %v", s.Count(), s.Sum(), want)
+		}
+	}
 }
 
 func TestTimeoutBudgets(t *testing.T) {
