@@ -208,7 +208,7 @@ func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 // verify decides at random whether to verify the service name.
 func (p *httpProber) verify() bool {
 	percent := p.c.Runtime.Uint("health_check.verify_cluster", 100)
-	return percent >= 100 || p.c.Rand()%100 < percent
+	return p.c.Rand()%100 < percent
 }
 
 func inRanges(list []config.StatusRange, status int) bool {
