@@ -54,6 +54,22 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// TestEscapes has values of labels that differ, or do not, once their escapes are read.
+func TestEscapes(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{`x\ny`, `xy`, false}, {`x\ny`, `x\\ny`, false}, {`\\`, `\\\\`, false}, {`\"`, ``, false}, {`\"`, `\\`, false},
+		{`x\ny`, `x\ny`, true}, {`\\\"`, `\\\"`, true},
+	} {
+		r := Check("u{a=\""+tt.a+"\"} 1\nu{a=\""+tt.b+"\"} 1\n", Text004)
+		if (len(r.Findings) != 0) != tt.same || r.Series != 2 && !tt.same {
+			t.Errorf("%s and %s: %d series, %v", tt.a, tt.b, r.Series, r.Findings)
+		}
+	}
+}
+
 // TestNulBytes: Prometheus takes a NUL byte for the end, except in the value of a label.
 func TestNulBytes(t *testing.T) {
 	for text, want := range map[string]int{"# TYPE\x00 b\n": 1, "a\x00 1\n": 1, "a{b=\"\x00\"} 1\n": 0, "# TYPE a counter\na_total 1 # {c=\"\x00\"} 1\n# EOF\n": 1} {

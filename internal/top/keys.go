@@ -71,7 +71,7 @@ next:
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(in)
-		if r >= ' ' && (r != utf8.RuneError || size > 1) {
+		if r >= ' ' && utf8.ValidString(in[:size]) {
 			keys = append(keys, in[:size])
 		}
 		in = in[size:]

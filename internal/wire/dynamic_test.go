@@ -96,6 +96,24 @@ func TestKeysAndExtensionsAreInOrder(t *testing.T) {
 	}
 }
 
+// TestNamesOfOtherPackages: only messages of google.protobuf have special forms.
+func TestNamesOfOtherPackages(t *testing.T) {
+	for _, name := range []string{"Any", "Duration", "Timestamp", "FieldMask", "StringValue", "Struct", "Value", "ListValue", "Empty"} {
+		file := &descriptorpb.FileDescriptorProto{Name: proto.String("other.proto"), Package: proto.String("wire.test"), Syntax: proto.String("proto3"),
+			MessageType: []*descriptorpb.DescriptorProto{{Name: &name, Field: []*descriptorpb.FieldDescriptorProto{
+				{Name: proto.String("first"), Number: proto.Int32(1), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()}}}}}
+		fd, err := protodesc.NewFile(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := dynamicpb.NewMessage(fd.Messages().Get(0))
+		m.Set(m.Descriptor().Fields().Get(0), protoreflect.ValueOfString("x"))
+		if got := strings.Join(strings.Fields(render(m, OmitDefaults)), " "); got != `{ "first": "x" }` {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestSecretNumbersListsAndExtensionsAreRedacted(t *testing.T) {
 	got := strings.Join(strings.Fields(render(Redactor{}.Redact(odd(t)), OmitDefaults)), " ")
 	const want = `"counts": { "a": 0 }, "words": [ "[redacted]", "[redacted]" ], "[wire.test.secret]": "[redacted]", "[wire.test.plain]": "shown", "last": "end" }`
