@@ -5,6 +5,7 @@ package sinkhttp
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -168,8 +169,7 @@ func (a *Answer) Err(every5xx bool) error {
 	if a.Status/100 == 2 {
 		return nil
 	}
-	text := strings.ToValidUTF8(string(a.Body[:min(len(a.Body), maxShown)]), "\ufffd")
-	err := fmt.Errorf("status %d: %s", a.Status, strings.TrimSpace(text))
+	err := fmt.Errorf("status %d%s", a.Status, a.reason())
 	switch {
 	case a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable:
 	case a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout || every5xx && a.Status >= 500:
@@ -181,6 +181,26 @@ func (a *Answer) Err(every5xx bool) error {
 		return &sinkqueue.Wait{After: after, Err: err}
 	}
 	return err
+}
+
+// reason returns what an answer says about its status, behind a colon: the place of a
+// redirect, which is not followed, or the text.
+func (a *Answer) reason() string {
+	text := a.Body
+	if a.Status/100 == 3 {
+		to, err := url.Parse(a.Header.Get("Location"))
+		if err == nil && to.String() != "" {
+			to.RawQuery, to.Fragment = "", "" // they can have secrets
+			return fmt.Sprintf(": redirect to %.512q is not followed", to.Redacted())
+		}
+	} else if z, err := gzip.NewReader(bytes.NewReader(text)); err == nil { // some proxies compress it unasked
+		text, _ = io.ReadAll(io.LimitReader(z, maxShown)) // what there is of it
+	}
+	shown := strings.TrimSpace(strings.ToValidUTF8(string(text[:min(len(text), maxShown)]), "\ufffd"))
+	if shown == "" {
+		return ""
+	}
+	return ": " + shown
 }
 
 // retryAfter returns the time that a header asks for, as seconds or as a date.

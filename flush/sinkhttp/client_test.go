@@ -2,6 +2,8 @@ package sinkhttp
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -156,6 +158,43 @@ func TestStatus(t *testing.T) {
 	}
 	if d := retryAfter("Fri, 02 Jan 2026 03:00:00 GMT", now); d != 0 {
 		t.Errorf("a date in the past asks for %v", d)
+	}
+}
+
+// TestReason: what an error says about an answer.
+func TestReason(t *testing.T) {
+	zip := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = io.WriteString(z, text)
+		_ = z.Close()
+		return b.Bytes()
+	}
+	for _, tt := range []struct {
+		status         int
+		location, want string
+		body           []byte
+	}{
+		{status: 404, want: "status 404"},
+		{status: 404, body: []byte(" \n"), want: "status 404"},
+		{status: 400, body: []byte("out of order\n"), want: "status 400: out of order"},
+		{status: 400, body: zip("out of order\n"), want: "status 400: out of order"},
+		{status: 400, body: zip("out of order\n")[:20], want: "status 400: out of or"},
+		{status: 500, body: zip(strings.Repeat("a", 1<<20)), want: "status 500: " + strings.Repeat("a", maxShown)},
+		{status: 301, want: "status 301"},
+		{status: 301, location: "://", want: "status 301"},
+		{status: 301, location: "https://u:s3cret@a.example/w?key=s3cret#s3cret", want: `status 301: redirect to "https://u:xxxxx@a.example/w" is not followed`},
+		{status: 308, location: "/w/", body: []byte("moved"), want: `status 308: redirect to "/w/" is not followed`},
+		{status: 302, location: "/" + strings.Repeat("a", 2000), want: `status 302: redirect to "/` + strings.Repeat("a", maxShown-1) + `" is not followed`},
+	} {
+		a := Answer{Status: tt.status, Header: http.Header{}, Body: tt.body}
+		if tt.location != "" {
+			a.Header.Set("Location", tt.location)
+		}
+		err := a.Err(false)
+		if err == nil || err.Error() != tt.want+": cannot be sent" {
+			t.Errorf("%d %q: %v\nwant %s", tt.status, tt.body, err, tt.want)
+		}
 	}
 }
 
