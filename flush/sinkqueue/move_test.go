@@ -202,3 +202,25 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestLossesAreLogged: a receiver that refuses everything, because of a wrong path for
+// example, is in the log, once a minute.
+func TestLossesAreLogged(t *testing.T) {
+	for _, reason := range []error{sinkqueue.ErrRefused, sinkqueue.ErrAmbiguous} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			q, _, stop := queue(t, &target{err: fmt.Errorf("status 404: %w", reason)}, func(c *sinkqueue.Config) {
+				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			})
+			for range 100 {
+				q.Add([]byte("a:1\n"), 1)
+				time.Sleep(time.Second)
+			}
+			stop()
+			text := log.String()
+			if strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, `msg="sink does not send again" sink=out packets=1 error="status 404: `) || !strings.Contains(text, "packets=60 ") {
+				t.Errorf("logged %s", text)
+			}
+		})
+	}
+}

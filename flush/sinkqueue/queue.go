@@ -152,6 +152,8 @@ type Queue struct {
 	removed []flush.Parcel // by Hold
 	settled sync.Cond      // signaled when an attempt ends
 	ended   bool           // Run has returned
+	warned  time.Time      // when warnLoss last logged
+	quiet   int            // its calls since then
 }
 
 // New returns an empty queue. Nothing is sent before Run.
@@ -469,6 +471,26 @@ func (q *Queue) lose() {
 		q.log(slog.LevelWarn, q.cfg.Words.Tag+" stopped with unsent data", q.cfg.Words.Unit, metrics)
 	default:
 		q.log(slog.LevelWarn, q.cfg.Words.Tag+" stopped with unsent data", q.cfg.Words.Unit, metrics, "increments", increments, "values", values)
+	}
+}
+
+// lossInterval is the least time between two warnings about packets that are not sent
+// again.
+const lossInterval = time.Minute
+
+// warnLoss logs that a packet is not sent again after err, at most once in a while: a
+// receiver that refuses one packet often refuses all.
+func (q *Queue) warnLoss(err error) {
+	q.mu.Lock()
+	q.quiet++
+	n, now := q.quiet, time.Now()
+	silent := !q.warned.IsZero() && now.Sub(q.warned) < lossInterval
+	if !silent {
+		q.warned, q.quiet = now, 0
+	}
+	q.mu.Unlock()
+	if !silent {
+		q.log(slog.LevelWarn, q.cfg.Words.Tag+" does not send again", "packets", n, "error", err)
 	}
 }
 

@@ -195,6 +195,8 @@ func (s *shard) run(ctx context.Context) {
 					q.log(slog.LevelInfo, q.cfg.Words.Tag+" sends again", "after", time.Since(failing))
 				}
 				failing, pause = time.Time{}, MinRetry
+			} else {
+				q.warnLoss(err)
 			}
 			if ctx.Err() != nil {
 				return
