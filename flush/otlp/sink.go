@@ -181,7 +181,10 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 
 // deltas adds what happened since the last report.
 func (s *Sink) deltas(snap *store.Snapshot) {
-	at := max(snap.Time.UnixMilli(), s.began+1)
+	at := totals.After(s.began, 1, snap.Time.UnixMilli())
+	if at < s.began { // the clock was set back
+		s.began = at - max(snap.Interval.Milliseconds(), 1)
+	}
 	owed, f := s.queue.Owed(), &s.cfg.Filter
 	f.Counters(snap, func(c *store.Cursor, n uint64) {
 		if !s.begin(c, fieldSum, attributesNumber) {

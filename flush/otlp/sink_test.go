@@ -432,3 +432,33 @@ func TestUndeliveredIncrementsReturn(t *testing.T) {
 		sinktest.Owed(t, st, s, increments)
 	}
 }
+
+// TestClockSetBack: after the clock was set back by more than ten minutes, increments have
+// the time of the clock again, and the interval in which they happened.
+func TestClockSetBack(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st}, Transport: &receiver{}, Delta: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		by         time.Duration
+		start, end time.Duration // of the points
+	}{
+		{5 * time.Second, 0, 5 * time.Second},
+		{-time.Minute, 5 * time.Second, 5*time.Second + time.Millisecond},
+		{-time.Hour, -time.Hour - 55*time.Second - time.Millisecond, -time.Hour - 55*time.Second},
+		{5 * time.Second, -time.Hour - 55*time.Second, -time.Hour - 50*time.Second},
+	} {
+		st.Root().Counter("a").Inc()
+		now = now.Add(tt.by)
+		tick(t, st, s)
+		var got []byte
+		s.queue.Take(func(data []byte, _ int) { got = append(got, data...) })
+		begin := time.UnixMilli(1_800_000_000_000)
+		if want := times(nil, begin.Add(tt.start).UnixMilli(), begin.Add(tt.end).UnixMilli()); !bytes.Contains(got, want) {
+			t.Errorf("clock set by %v: no point from %v to %v", tt.by, tt.start, tt.end)
+		}
+	}
+}

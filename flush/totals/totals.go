@@ -39,6 +39,20 @@ func (w *Walk) Before() int64 { return w.before }
 // Again makes the next flush visit all stats.
 func (w *Walk) Again() { w.refreshed = time.Time{} }
 
+// mostAhead is how far ahead of the clock points can be, in milliseconds. Receivers refuse
+// points of the future, Prometheus after ten minutes.
+const mostAhead = 10 * 60 * 1000
+
+// After returns the time of a flush at now, in Unix milliseconds: at least step after the
+// one before. If the clock was set back by more than ten minutes, it is now, so that a
+// clock that was far ahead once does not determine the times for ever.
+func After(before, step, now int64) int64 {
+	if before-now > mostAhead {
+		return now
+	}
+	return max(now, before+step)
+}
+
 // Start returns when the stat at c was 0, or 0 if that is unknown or not before at.
 func Start(c *store.Cursor, at int64) int64 {
 	if t := c.Created(); !t.IsZero() {
@@ -51,7 +65,11 @@ func Start(c *store.Cursor, at int64) int64 {
 
 // Flush visits the stats of snap, which must have totals. Metric names are settled.
 func (w *Walk) Flush(snap *store.Snapshot, to Visitor) {
-	w.at = max(snap.Time.UnixMilli(), w.at+2) // behind the ends of the flush before
+	before := w.at
+	if w.at = After(before, 2, snap.Time.UnixMilli()); w.at < before { // 2: behind the ends of the flush before
+		w.before = 0
+		w.Again() // receivers can have refused everything
+	}
 	v := snap.View().Store().View()
 	defer v.Close()
 	for k := range store.KindHistogram + 1 {

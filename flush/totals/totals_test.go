@@ -103,6 +103,22 @@ func TestTimesGrow(t *testing.T) {
 	w.flush(t, 2*time.Second, false, "a 1 at 1000")
 }
 
+// TestClockSetBack: points are at most ten minutes ahead of the clock. When it is set back
+// by more, times start again, and all stats are visited.
+func TestClockSetBack(t *testing.T) {
+	w := newWorld()
+	w.st.Root().Counter("a").Inc()
+	w.flush(t, 20*time.Minute, false, "a 1 at 1200000")
+	w.st.Root().Counter("b").Inc()
+	w.flush(t, -9*time.Minute, false, "b 1 at 1200002")
+	w.flush(t, -2*time.Minute, false, "a 1 at 540000", "b 1 at 540000")
+	if got := w.walk.Before(); got != 1_540_000 {
+		t.Errorf("the flush before was at %d", got)
+	}
+	w.st.Root().Counter("b").Inc()
+	w.flush(t, time.Second, false, "b 2 at 541000")
+}
+
 // TestEndedAndReplaced: a stat that ended gets its last value and an end, unless a stat
 // of its name continues its series. Unused, filtered and hidden ones come first.
 func TestEndedAndReplaced(t *testing.T) {
