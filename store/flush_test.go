@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -303,7 +303,7 @@ func TestTTLWhenTheClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		sc.Counter("c").Inc()
 		step(time.Second)
-		now = clockSet(t, now, by)
+		now = clocktest.Set(now, by)
 		step(9 * time.Second)
 		if !st.Has(false, "c") {
 			t.Errorf("clock set by %v: the counter ended before its time", by)
@@ -314,18 +314,6 @@ func TestTTLWhenTheClockIsSet(t *testing.T) {
 			t.Errorf("clock set by %v: the counter stays longer than its time", by)
 		}
 	}
-}
-
-// clockSet returns now as it reads after the clock of the system was set by d: the time
-// of day moves, the monotonic clock does not.
-func clockSet(t *testing.T, now time.Time, d time.Duration) time.Time {
-	t.Helper()
-	set := now
-	*(*uint64)(unsafe.Pointer(&set)) += uint64(d/time.Second) << 30 // seconds of the time of day
-	if set.Sub(now) != 0 || set.Round(0).Sub(now.Round(0)) != d {
-		t.Fatal("time.Time has another layout")
-	}
-	return set
 }
 
 // updater makes a stat of each kind in sc and returns what updates them all.

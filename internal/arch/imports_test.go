@@ -107,6 +107,7 @@ func importTable() []importRow {
 		{"internal/golden", nil},
 		{"internal/guard", nil},
 		{"internal/guard/guardtest", nil},
+		{"internal/clocktest", nil},
 		{"internal/invariants", nil},
 		{"internal/jsonschema", nil},
 		{"internal/jsontext", nil},
@@ -139,7 +140,7 @@ func foundation() []string {
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
+	return []string{"internal/clocktest", "internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.
