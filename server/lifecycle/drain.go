@@ -40,7 +40,7 @@ func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 	if s.closed || s.drains[inbound] != 0 && (inboundOnly || s.drains[outbound] != 0) {
 		return false
 	}
-	now := s.clock.Now().UnixNano()
+	now := s.now()
 	s.drains[inbound] = cmp.Or(s.drains[inbound], now)
 	if !inboundOnly {
 		s.drains[outbound] = cmp.Or(s.drains[outbound], now)
@@ -54,11 +54,15 @@ func (s *Server) StartDrain(inboundOnly bool, done func()) bool {
 
 // StartHandoff drains all traffic until [Server.EndHandoff], beside the drains of
 // [Server.StartDrain]: neither of the two starts or ends the other.
-func (s *Server) StartHandoff() { s.setHandoff(s.clock.Now().UnixNano()) }
+func (s *Server) StartHandoff() { s.setHandoff(s.now()) }
 
 // EndHandoff ends the drain of [Server.StartHandoff]. Connections are kept open again
 // unless another drain is running.
 func (s *Server) EndHandoff() { s.setHandoff(0) }
+
+// now returns the age of the server plus one nanosecond, so that it is not 0. Setting the
+// clock of the system does not change it.
+func (s *Server) now() int64 { return int64(s.clock.Now().Sub(s.made)) + 1 }
 
 func (s *Server) setHandoff(start int64) {
 	s.drainMu.Lock()
@@ -101,7 +105,7 @@ func (s *Server) ShouldClose(inbound bool) bool {
 	if start == 0 {
 		return false
 	}
-	elapsed := s.clock.Now().UnixNano() - start
+	elapsed := s.now() - start
 	if s.strategy == Immediate || elapsed >= int64(s.drainTime) {
 		return true
 	}
@@ -112,7 +116,7 @@ func (s *Server) ShouldClose(inbound bool) bool {
 // has started. It can lie in the past.
 func (s *Server) DrainEnd(inbound bool) time.Time {
 	if start := s.drainStart(inbound); start != 0 {
-		return time.Unix(0, start).Add(s.drainTime)
+		return s.made.Add(time.Duration(start - 1)).Add(s.drainTime)
 	}
 	return time.Time{}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -300,6 +301,24 @@ func TestShouldClose(t *testing.T) {
 		s.RestoreHealth()
 		near(t, share(s, false), 0)
 	})
+}
+
+// TestDrainWhenTheClockIsSet: a drain goes on as time passes, whatever the time of day.
+func TestDrainWhenTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		now := time.Now()
+		s := New(Config{DrainTime: 100 * time.Second, Clock: Clock{
+			Now: func() time.Time { return now }, AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } },
+		}, Random: func() uint64 { return uint64(50 * time.Second) }})
+		s.StartDrain(false, nil)
+		now = clocktest.Set(now, by)
+		for _, closes := range []bool{false, true} { // 40 and 80 seconds after the start
+			now = now.Add(40 * time.Second)
+			if got := s.ShouldClose(true); got != closes {
+				t.Errorf("clock set by %v: closes %t after %v", by, got, now.Sub(s.made))
+			}
+		}
+	}
 }
 
 func TestStrategyNames(t *testing.T) {

@@ -74,8 +74,11 @@ type Server struct {
 	phase  atomic.Uint32
 	failed atomic.Bool
 
-	// draining holds the start of the drain of each direction in nanoseconds of Unix
-	// time, 0 without a drain. Written under drainMu.
+	// made is when the server was created.
+	made time.Time
+
+	// draining holds the start of the drain of each direction as Server.now returned it,
+	// 0 without a drain. Written under drainMu.
 	draining [2]atomic.Int64
 
 	healthMu sync.Mutex // makes the state and its gauges change together
@@ -101,6 +104,7 @@ func New(cfg Config) *Server {
 		strategy: cfg.Strategy, drainTime: cfg.DrainTime, guard: guard.New(cfg.Logger),
 	}
 	s.gauges.live, s.gauges.state = cfg.Live, cfg.State
+	s.made = s.clock.Now()
 	if s.random == nil {
 		s.random = rand.Uint64
 	}
