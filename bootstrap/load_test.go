@@ -349,6 +349,8 @@ func TestSingleErrors(t *testing.T) {
 		{"sinks-kinds", "a.yaml", "sinks: [{filters: {kinds: [text]}, statsd: {address: 'a:1'}}]\n", `sinks[0].filters.kinds[0]: "text" is not one of counter, gauge, histogram`},
 		{"sinks-address", "a.yaml", "sinks: [{statsd: {address: here}}]\n", `a.yaml:1:28: sinks[0].statsd.address: "here" is not host:port, such as 127.0.0.1:8125`},
 		{"sinks-path", "a.yaml", "sinks: [{statsd: {protocol: unixgram, address: here}}]\n", "a.yaml:1:48: sinks[0].statsd.address: "},
+		{"sinks-datagram", "a.yaml", "sinks: [{statsd: {address: 'a:1', max_packet_bytes: 65508}}]\n", "a.yaml:1:53: sinks[0].statsd.max_packet_bytes: a datagram of UDP has at most 65507 bytes"},
+		{"relay-datagram", "a.yaml", "statsd: {relay: [{targets: [{max_packet_bytes: 64KiB, address: 'udp://a:1'}]}]}\n", "a.yaml:1:48: statsd.relay[0].targets[0].max_packet_bytes: a datagram of UDP has at most 65507 bytes"},
 		{"sinks-events", "a.yaml", "sinks: [{statsd: {address: 'a:1', events: true}}]\n", "a.yaml:1:43: sinks[0].statsd.events: lines of the format plain have no events; only dogstatsd has"},
 		{"sinks-format", "a.yaml", "sinks: [{statsd: {address: 'a:1', format: csv}}]\n", `a.yaml:1:43: sinks[0].statsd.format: "csv" is not one of plain, dogstatsd, graphite, influx, librato, signalfx`},
 		{"sinks-envoy", "a.yaml", "stats_sinks: [{name: envoy.stat_sinks.statsd, typed_config: {max_bytes_per_datagram: 9}}]\n",

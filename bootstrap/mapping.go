@@ -53,6 +53,9 @@ func (m *StatsDMapping) set(d *decoder, n *yaml.Node, path string) {
 	if at, ok := seen["watch"]; ok && m.Watch && m.File == "" {
 		d.errorf(at, join(path, "watch"), "there is no file to watch")
 	}
+	if at, ok := seen["unmatched"]; ok && m.Unmatched == "drop" && m.File == "" && m.Rules.Node == nil {
+		d.errorf(at, join(path, "unmatched"), "has no effect without file or rules")
+	}
 }
 
 // Load returns the rules, from the file or the configuration, and warnings about

@@ -88,6 +88,7 @@ func TestMappingSection(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"statsd: {mapping: {file: m.yaml, rules: {}}}":                   "a.yaml:1:41: statsd.mapping.rules: only one of file, rules may be set",
+		"statsd: {mapping: {unmatched: drop}}":                           "a.yaml:1:31: statsd.mapping.unmatched: has no effect without file or rules",
 		"statsd: {mapping: {watch: true}}":                               "a.yaml:1:27: statsd.mapping.watch: there is no file to watch",
 		"statsd: {mapping: {rules: {mappings: [{match: a}]}}}":           "a.yaml:1:39: statsd.mapping.rules.mappings[0].name: required field is not set",
 		"statsd: {mapping: {rules: {mappings: [{match: -a, name: a}]}}}": `a.yaml:1:47: statsd.mapping.rules.mappings[0].match: "-a" is not a glob: segment "-a" begins with a hyphen; use match_type: regex`,

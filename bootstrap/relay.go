@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -84,6 +85,9 @@ func setTarget(t *relay.Target, d *decoder, n *yaml.Node, path string) {
 		}},
 	})
 	d.require(n, path, seen, "address")
+	if at, ok := seen["max_packet_bytes"]; ok && strings.HasPrefix(t.Address, "udp") {
+		checkDatagram(d, at, join(path, "max_packet_bytes"), t.PacketBytes)
+	}
 	if at, ok := seen["name"]; ok {
 		checkName(d, at, join(path, "name"), t.Name)
 	}

@@ -223,6 +223,9 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 		{"events", boolean(&c.Events)},
 	})
 	d.require(n, path, seen, "address")
+	if at, ok := seen["max_packet_bytes"]; ok && c.Network == statsdsink.UDP {
+		checkDatagram(d, at, join(path, "max_packet_bytes"), c.PacketBytes)
+	}
 	switch at, ok := seen["events"]; {
 	case !ok:
 		c.Events = c.Format == statsdsink.DogStatsD
@@ -239,6 +242,15 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 	}
 	checkHostPort(d, at, join(path, "address"), c.Address, "127.0.0.1:8125")
 }
+
+// checkDatagram checks the size of packets that are sent over UDP.
+func checkDatagram(d *decoder, n *yaml.Node, path string, bytes int) {
+	if bytes > maxDatagram {
+		d.errorf(n, path, "a datagram of UDP has at most %d bytes", maxDatagram)
+	}
+}
+
+const maxDatagram = 65507 // the longest payload over IPv4
 
 func (s *Sink) setGraphite(d *decoder, n *yaml.Node, path string) {
 	c := &graphite.Config{Layout: graphite.Plain}
