@@ -2,9 +2,12 @@ package render
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -123,6 +126,40 @@ func TestEscapeNames(t *testing.T) {
 		}
 		if got := string(AllowUTF8.appendName(nil, []byte(tt.name))); got != tt.name {
 			t.Errorf("%q with UTF-8: %q", tt.name, got)
+		}
+	}
+}
+
+// TestLegacyAlphabets compares the old alphabets with regular expressions.
+func TestLegacyAlphabets(t *testing.T) {
+	metric, label := regexp.MustCompile("^[A-Za-z0-9_:]$"), regexp.MustCompile("^[A-Za-z0-9_]$")
+	first := regexp.MustCompile("^[A-Za-z_:]")
+	for i := range 256 {
+		c := []byte{byte(i)}
+		if legacyByte(c[0]) != metric.Match(c) || labelByte(c[0]) != label.Match(c) {
+			t.Errorf("%q: for a metric %t, for a label %t", c, legacyByte(c[0]), labelByte(c[0]))
+		}
+		if got := legacyName(append(c, 'a')); got != first.Match(c) {
+			t.Errorf("%q in front: %t", c, got)
+		}
+		wantDots, wantValues := "__", fmt.Sprintf("U___%x_", i)
+		switch {
+		case i == '.':
+			wantDots = "_dot_"
+		case '0' <= i && i <= '9':
+			wantDots = "__" + string(c)
+		case i == '_':
+			wantValues = "_"
+		case metric.Match(c):
+			wantDots, wantValues = string(c), string(c)
+		case i >= utf8.RuneSelf:
+			wantValues = "U___fffd_"
+		}
+		if got := string(appendDots(nil, c, legacyByte)); got != wantDots {
+			t.Errorf("%q with dots: %s, want %s", c, got, wantDots)
+		}
+		if got := string(appendValues(nil, c, legacyByte)); got != wantValues {
+			t.Errorf("%q with values: %s, want %s", c, got, wantValues)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package pages
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,6 +226,22 @@ func TestSharedBeginning(t *testing.T) {
 	}{{"", "a.b", 0}, {"a.b.c", "a.b.d", 4}, {"a.b", "a.b", 2}, {"a.bc", "a.bd", 2}, {"ab", "ac", 0}, {"a.", "a.b", 2}, {"a.b", "a", 0}, {"a.x.c", "a.y.c", 2}} {
 		if got := shared(tt.above, tt.name); got != tt.want {
 			t.Errorf("%s under %s: %d, want %d", tt.name, tt.above, got, tt.want)
+		}
+	}
+}
+
+// TestEscapedQuery escapes all bytes but the unreserved characters of RFC 3986.
+func TestEscapedQuery(t *testing.T) {
+	unreserved := regexp.MustCompile("^[A-Za-z0-9._~-]$")
+	for i := range 256 {
+		c := string([]byte{byte(i)})
+		want := fmt.Sprintf("%%%02X", i)
+		if unreserved.MatchString(c) {
+			want = c
+		}
+		var b strings.Builder
+		if escapeQuery(&b, c); b.String() != want {
+			t.Errorf("%q: %s, want %s", c, b.String(), want)
 		}
 	}
 }

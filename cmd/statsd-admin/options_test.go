@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -214,4 +215,24 @@ func TestHelpText(t *testing.T) {
 		t.Error("the levels are not listed")
 	}
 	golden.Check(t, "help", []byte(text))
+}
+
+// TestAlphabetsOfOptions compares checks of single bytes with a regular expression.
+func TestAlphabetsOfOptions(t *testing.T) {
+	letter, word, alphanumeric := regexp.MustCompile("^[A-Za-z]$"), regexp.MustCompile("^[A-Za-z0-9_]$"), regexp.MustCompile("^[A-Za-z0-9]$")
+	for i := range 256 {
+		c := string([]byte{byte(i)})
+		if got := validProduct(c); got != letter.MatchString(c) {
+			t.Errorf("product name %q: %t", c, got)
+		}
+		if got := validProduct("a" + c); got != word.MatchString(c) {
+			t.Errorf("product name %q: %t", "a"+c, got)
+		}
+		if err := checkStatsTag("a" + c + "b:v"); (err == nil) != (alphanumeric.MatchString(c) || c == ":") {
+			t.Errorf("stats tag %q: %v", "a"+c+"b:v", err)
+		}
+	}
+	if !validProduct(strings.Repeat("a", 64)) || validProduct(strings.Repeat("a", 65)) || validProduct("") {
+		t.Error("limits of the length of a product name")
+	}
 }

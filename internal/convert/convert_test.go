@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -146,6 +147,20 @@ b'`: "ab", "`a\nb`": "a\nb", `undefined`: "null", `true`: "true", `"\ud83d"`: "\
 			root, errs := parseLiteral(fmt.Appendf(nil, form, text))
 			if errs != nil || len(root.Content) != 2 || root.Content[1].Value != want {
 				t.Errorf(form+": %v, want %q", text, errs, want)
+			}
+		}
+	}
+}
+
+// TestWords compares the characters of a name with a regular expression.
+func TestWords(t *testing.T) {
+	first, later := regexp.MustCompile(`^[A-Za-z_$]$`), regexp.MustCompile(`^[A-Za-z0-9_$]$`)
+	for i := range 128 {
+		c := string(rune(i))
+		for before, valid := range map[string]*regexp.Regexp{"": first, "a": later} {
+			r := literalReader{text: before + c}
+			if got := r.word() == before+c; got != valid.MatchString(c) {
+				t.Errorf("word %q: %t", before+c, got)
 			}
 		}
 	}
