@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -699,5 +700,31 @@ func TestRefusedFieldsAreNotOffered(t *testing.T) {
 	_, allowed, _ := strings.Cut(fmt.Sprint(err), "allowed: ")
 	if allowed == "" || slices.Contains(strings.Split(allowed, ", "), "named_port") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestOwnPrefixAlphabet tries each character as a prefix, alone and between others.
+func TestOwnPrefixAlphabet(t *testing.T) {
+	valid := regexp.MustCompile(`^[A-Za-z0-9_-]$`)
+	for c := range 128 {
+		for _, around := range []string{"", "x"} {
+			prefix := around + string(rune(c)) + around
+			_, err := Parse("a.json", fmt.Appendf(nil, `{"stats_config": {"own_prefix": %q}}`, prefix), Options{})
+			if want := valid.MatchString(string(rune(c))) || c == '.' && around != ""; (err == nil) != want {
+				t.Errorf("%q: %v", prefix, err)
+			}
+		}
+	}
+}
+
+// TestCollectVisitsSharedNodesOnce has 2^60 ways to the last node.
+func TestCollectVisitsSharedNodesOnce(t *testing.T) {
+	n := &yaml.Node{}
+	for range 60 {
+		n = &yaml.Node{Content: []*yaml.Node{n, n}}
+	}
+	set := make(map[*yaml.Node]struct{})
+	if collect(n, set); len(set) != 61 {
+		t.Errorf("%d nodes, want 61", len(set))
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
-	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -240,7 +239,7 @@ func addAPI(cfg *server.Config, c *Config, boot Startup) {
 		}),
 	}
 	for _, l := range c.Runtime {
-		if l.Kind == layers.RTDS && l.RTDSSource != nil {
+		if l.RTDSSource != nil {
 			api.RTDS[l.Name] = xds.Layer{Name: l.RTDSName, Source: *l.RTDSSource}
 		}
 	}

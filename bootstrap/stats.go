@@ -108,7 +108,7 @@ func (s *Stats) check(d *decoder, seen map[string]*yaml.Node) {
 	if s.FlushOnAdmin && !interval {
 		s.FlushInterval = 0
 	}
-	if at, ok := seen["stats_eviction_interval"]; ok && s.EvictionInterval > 0 {
+	if at, ok := seen["stats_eviction_interval"]; ok {
 		switch {
 		case s.FlushInterval == 0:
 			d.errorf(at, "stats_eviction_interval", "cannot be used with stats_flush_on_admin")
