@@ -184,6 +184,24 @@ func TestTargetByURI(t *testing.T) {
 	equal(t, "connections by the cluster", r.counts("cluster.control.upstream_cx_total"), "upstream_cx_total=0")
 }
 
+// TestMessagesOfATargetAreLimited: a target can have a lower limit than the client.
+func TestMessagesOfATargetAreLimited(t *testing.T) {
+	answer := (&answer{kind: clusterKind, version: "1", nonce: "n"}).encode(t, false)
+	address := badServer(t, func(_ int, s grpc.ServerStream) error {
+		var q []byte
+		if err := errors.Join(s.RecvMsg(&q), s.SendMsg(answer)); err != nil {
+			return err
+		}
+		<-s.Context().Done()
+		return nil
+	})
+	r := overGRPC(t, address, "", func(c *Config) { c.ADS.GRPC[0].MaxReceiveBytes = uint32(len(answer) - 1) })
+	eventually(t, "failures", "true", func() string { return fmt.Sprint(r.counts("cluster_manager.cds.update_failure") != "update_failure=0") })
+	equal(t, "version", r.m.Version(), "")
+	r = overGRPC(t, address, "", func(c *Config) { c.ADS.GRPC[0].MaxReceiveBytes = uint32(len(answer)) })
+	eventually(t, "version", "1", r.m.Version)
+}
+
 // TestTargetThatIsNoURI expects an error that names it instead of a stream.
 func TestTargetThatIsNoURI(t *testing.T) {
 	c := &Client{o: Config{Store: store.New(store.Options{}), MaxMessageBytes: 1 << 16}}

@@ -579,20 +579,21 @@ func TestSourcesOfSecrets(t *testing.T) {
 // delivers itself.
 func TestControlPlaneOverItself(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		cert *corev3.ConfigSource
-		want string
+		name     string
+		cert, ca *corev3.ConfigSource
+		want     string
 	}{
-		{"file", fromFile("/none"), ""},
-		{"itself", fromADS(), `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
-		{"another", overCluster("agent"), ""},
-		{"by-way-of-another", overCluster("roundabout"), `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
+		{"file", fromFile("/none"), nil, ""},
+		{"itself", fromADS(), nil, `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
+		{"file-and-itself", fromFile("/none"), fromADS(), `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
+		{"another", overCluster("agent"), overCluster("agent"), ""},
+		{"by-way-of-another", overCluster("roundabout"), nil, `xds: ads_config: cluster "control" gets the secrets for its own connections over itself`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, false, func(c *Config) { c.CDS = nil })
 				for _, c := range []*clusterv3.Cluster{
-					secure(t, "control", tt.cert, nil), secure(t, "agent", nil, nil), secure(t, "roundabout", nil, overCluster("back")), secure(t, "back", fromADS(), nil),
+					secure(t, "control", tt.cert, tt.ca), secure(t, "agent", nil, nil), secure(t, "roundabout", nil, overCluster("back")), secure(t, "back", fromADS(), nil),
 				} {
 					p, err := r.c.o.Decoder.ClusterMessage(c, 0)
 					if err != nil {
