@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -402,6 +404,20 @@ func TestSenselessBiasIsLoggedOnce(t *testing.T) {
 	}
 }
 
+// TestBiasWithoutARuntimeKey: the bias 2 counts requests twice as much as the usual one.
+func TestBiasWithoutARuntimeKey(t *testing.T) {
+	for bias, share := range map[string]int{"1": 600, "2": 429} { // 3/2 or 3/4 to 1
+		_, c := started(t, nil, strings.ReplaceAll(static("c", 2, "lb_policy: LEAST_REQUEST\nleast_request_lb_config: {active_request_bias: {default_value: "+bias+"}}"),
+			"10.0.0.1, port_value: 80}}}", "10.0.0.1, port_value: 80}}}\n      load_balancing_weight: 3"))
+		h := c.Sets()[0].Hosts
+		first := slices.IndexFunc(h, func(h *host.Host) bool { return h.Weight() == 3 })
+		h[first].Stats.RqActive.Inc()
+		if n := strings.Count(picks(c, 1000), "1"); n < share-20 || n > share+20 {
+			t.Errorf("bias %s: %d of 1000 picks are the heavy host, want about %d", bias, n, share)
+		}
+	}
+}
+
 func TestMaintenanceMode(t *testing.T) {
 	rt := &values{}
 	r, c := started(t, func(c *Config) { c.Runtime = rt; c.Rand = func() uint64 { return 29 } }, static("c", 1, ""))
@@ -543,6 +559,28 @@ func TestWeightsOfLocalitiesThatAreGoneAreForgotten(t *testing.T) {
 			if known := c.assignment.Priorities[p].LocalityWeights; len(known) != 1 || known[config.Locality{Zone: zone}] != 3 {
 				t.Errorf("%v: the weights of priority %d are %v", zones, p, known)
 			}
+		}
+	}
+
+	// The last priority never has hosts.
+	a := &Assignment{Priorities: append(weights("a", "b"), PriorityHosts{LocalityWeights: map[config.Locality]uint32{{Zone: "c"}: 3}})}
+	c.UpdateHosts(0, a)
+	c.UpdateHosts(0, &Assignment{Priorities: weights("a", "b")})
+	if known := c.assignment.Priorities[2].LocalityWeights; len(known) != 0 {
+		t.Errorf("without hosts the weights of priority 2 are %v", known)
+	}
+
+	// Of many localities, one changes.
+	at := &a.Priorities[0]
+	for i := range 20 {
+		at.LocalityWeights[config.Locality{Zone: fmt.Sprint("z", i)}] = 1
+	}
+	for i := range 20 {
+		*at = PriorityHosts{Hosts: at.Hosts, LocalityWeights: maps.Clone(at.LocalityWeights)}
+		at.LocalityWeights[config.Locality{Zone: fmt.Sprint("z", i)}] = 2
+		c.UpdateHosts(0, a)
+		if known := c.assignment.Priorities[0].LocalityWeights; !maps.Equal(known, at.LocalityWeights) {
+			t.Errorf("weights %v, want %v", known, at.LocalityWeights)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,6 +209,27 @@ func TestHashedLoadIsBounded(t *testing.T) {
 		if n < 4 || n > 6 {
 			t.Errorf("%s got %d of 10 requests at once, want no more than the average", h.AddressText(), n)
 		}
+	}
+}
+
+// TestSlowStartWithoutARuntimeKey: after a quarter of the window, the aggression 2 gives half
+// of the weight.
+func TestSlowStartWithoutARuntimeKey(t *testing.T) {
+	for aggression, share := range map[int]int{1: 198, 2: 331} { // 25 or 50 of 100 to 1
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil)
+			c := r.eds(fmt.Sprintf("round_robin_lb_config: {slow_start_config: {slow_start_window: 100s, min_weight_percent: {value: 1}, aggression: {default_value: %d}}}", aggression))
+			c.UpdateHosts(0, hosts(spec(1)))
+			c.DiscoveryDone()
+			time.Sleep(time.Hour)
+			c.UpdateHosts(0, hosts(spec(1), spec(2)))
+			time.Sleep(25 * time.Second)
+			c.UpdateHosts(0, hosts(spec(1), spec(2), spec(3)))
+			if n := strings.Count(picks(c, 1000), "2"); n < share-20 || n > share+20 {
+				t.Errorf("aggression %d: %d of 1000 picks are the new host, want about %d", aggression, n, share)
+			}
+			r.Close()
+		})
 	}
 }
 
