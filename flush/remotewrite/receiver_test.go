@@ -120,6 +120,35 @@ func (r *receiver) request(v Version, body []byte) (samples, histograms int) {
 	return samples, histograms
 }
 
+// buckets checks that spans and deltas of a native histogram fit, and hold its count.
+func (r *receiver) buckets(msg []byte, count float64) {
+	var sum uint64
+	var positions [16]uint64 // by the field of the spans
+	r.fields(msg, func(f protobuf.Field) {
+		switch f.Number {
+		case 6: // the zero bucket
+			sum += f.Value
+		case 8, 11:
+			r.fields(f.Bytes, func(span protobuf.Field) {
+				if span.Number == 2 {
+					positions[f.Number] += span.Value
+				}
+			})
+		case 9, 12:
+			var bucket int64
+			for deltas := f.Bytes; len(deltas) > 0; positions[f.Number-1]-- {
+				delta, n := binary.Varint(deltas)
+				deltas = deltas[n:]
+				bucket += delta
+				sum += uint64(bucket)
+			}
+		}
+	})
+	if stale := math.IsNaN(count); positions != [16]uint64{} || !stale && sum != uint64(count) {
+		r.t.Errorf("buckets hold %d of %v values; spans without deltas by field: %v", sum, count, positions)
+	}
+}
+
 func (r *receiver) series(v Version, msg []byte, symbols []string) (samples, histograms int) {
 	var labels [][2]string
 	var points []point
@@ -144,6 +173,7 @@ func (r *receiver) series(v Version, msg []byte, symbols []string) (samples, his
 			histograms++
 			p := r.point(f.Bytes, 1, 15, 17)
 			p.native = true
+			r.buckets(f.Bytes, p.value)
 			points = append(points, p)
 		case v == Version2 && f.Number == 5:
 			r.fields(f.Bytes, func(f protobuf.Field) {
