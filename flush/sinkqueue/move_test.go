@@ -38,6 +38,11 @@ func TestUndeliveredPacketsMove(t *testing.T) {
 			if len(parcels) != 4 || metric("queue_bytes") != 0 || metric("owed_series") != 0 {
 				t.Errorf("%d parcels, %d bytes and %d series stay", len(parcels), metric("queue_bytes"), metric("owed_series"))
 			}
+			for _, p := range parcels {
+				if owed := p.Increments > 0; owed != (p.Metrics == 0) {
+					t.Errorf("%+v", p)
+				}
+			}
 			attempts := len(from.at)
 			q.AddTo(1, []byte("e:16\n"), 1) // belongs to this process
 			time.Sleep(time.Minute)

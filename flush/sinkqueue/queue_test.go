@@ -520,6 +520,11 @@ func TestWordsCountAndTake(t *testing.T) {
 		if got := strings.Join(taken, "|"); got != "b:2\n1|c:3\n1" || q.Delivery().Metrics != 0 || q.Delivery().Bytes != 0 {
 			t.Errorf("took %q and left %+v", got, q.Delivery())
 		}
+		v := st.View()
+		if c, ok := v.Find("relay.queue_bytes.target.out"); !ok || c.Uint() != 0 {
+			t.Errorf("queue_bytes is shown: %t", ok)
+		}
+		v.Close()
 		r.fail(nil)
 		q.Add([]byte("d:4\n"), 1)
 		attempts := len(r.at)
@@ -529,7 +534,7 @@ func TestWordsCountAndTake(t *testing.T) {
 			t.Errorf("%d attempts after Retry, %d lines sent", len(r.at)-attempts, q.Delivery().SentMetrics)
 		}
 		stop()
-		v := st.View()
+		v = st.View()
 		defer v.Close()
 		for c := v.ByName(store.Scalars); c.Next(); {
 			if !strings.HasPrefix(c.Name(), "relay.") || !strings.HasSuffix(c.Name(), ".target.out") || strings.Contains(c.Name(), "increments") {
