@@ -177,6 +177,7 @@ func TestAnswers(t *testing.T) {
 		{"exhausted", status.Error(codes.ResourceExhausted, "x"), "", sinkqueue.ErrRefused, 0},
 		{"exhausted-info", info(codes.ResourceExhausted, 3*time.Second), "", nil, 3 * time.Second},
 		{"pushback", status.Error(codes.ResourceExhausted, "x"), "1500", nil, 1500 * time.Millisecond},
+		{"pushback-at-once", status.Error(codes.ResourceExhausted, "x"), "0", nil, 0},
 		{"pushback-never", status.Error(codes.Unavailable, "x"), "-1", sinkqueue.ErrRefused, 0},
 		{"canceled", status.Error(codes.Canceled, "x"), "", sinkqueue.ErrAmbiguous, 0},
 		{"deadline", status.Error(codes.DeadlineExceeded, "x"), "", sinkqueue.ErrAmbiguous, 0},
