@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -225,6 +226,7 @@ func TestExplorerOrders(t *testing.T) {
 			rates[w.ref] = 2
 		}
 	}
+	rates[1<<40], rates[math.MaxUint64] = 1000, 1000 // of stats that are not there
 	samples := []store.Sampled{{Name: "large.1", PerSecond: 7}, {Name: "fast.0", PerSecond: 1}}
 	for by, first := range map[store.By]string{store.BySeries: "many.", store.ByRate: "fast.", store.ByBytes: "large.", store.ByNew: "new.", store.BySamples: "large.", store.ByName: "fast."} {
 		got, err := x.Explore(store.Explore{By: by, Limit: 1, Since: now, Rates: maps.All(rates), Samples: samples})

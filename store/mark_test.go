@@ -9,6 +9,28 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
+// TestOnlyMarkedStatsAreRemoved: stats without a mark stay, whatever matches.
+func TestOnlyMarkedStatsAreRemoved(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.ScopeWith("in", store.ScopeOptions{Network: true})
+	sc.Histogram("never", store.Milliseconds) // of a kind without any mark
+	sc.Counter("a")
+	sc.Counter("b")
+	sc.Counter("c")
+	sc.Mark(7, "a")
+	sc.Mark(8, "b")
+	if n := st.RemoveMarked(func(mark uint32) bool { return mark != 8 }); n != 1 {
+		t.Errorf("%d stats ended, want 1", n)
+	}
+	v := st.View()
+	defer v.Close()
+	for name, want := range map[string]bool{"in.a": false, "in.b": true, "in.c": true, "in.never": true} {
+		if _, ok := v.Find(name); ok != want {
+			t.Errorf("%s is there: %t", name, ok)
+		}
+	}
+}
+
 func TestMarksLeadFromNamesToStats(t *testing.T) {
 	st := store.New(store.Options{})
 	st.Root().Counter("own") // without a mark, before the others

@@ -7,6 +7,19 @@ import (
 	"unsafe"
 )
 
+// TestSlotsBeyondTheTable: a slot that GOMAXPROCS added later gets no copy of a page.
+func TestSlotsBeyondTheTable(t *testing.T) {
+	var table [3]*slotPage
+	p := newPages()[0]
+	p.blk = new(block)
+	p.slots, p.nslots = unsafe.Pointer(&table[0]), 2
+	p.own(2)
+	p.own(1)
+	if table[0] != nil || table[1] == nil || table[2] != nil {
+		t.Errorf("copies: %v", table)
+	}
+}
+
 func TestPaddedPagesAreAligned(t *testing.T) {
 	for _, n := range []uintptr{0, 8, 16, pageSize - 8} {
 		g := paddedPages(n)
