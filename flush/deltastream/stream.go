@@ -111,8 +111,10 @@ func (s *Stream) Clients() int {
 	return s.clients
 }
 
-// Run calls [Stream.Tick] at a fixed rate while there are clients, until ctx ends.
+// Run calls [Stream.Tick] at a fixed rate while there are clients, until ctx ends. Then it
+// closes the stream, and the store, which can outlive it, is no longer followed.
 func (s *Stream) Run(ctx context.Context) error {
+	defer s.end()
 	for {
 		select {
 		case <-ctx.Done():
@@ -150,12 +152,7 @@ func (s *Stream) Tick() (more bool) {
 	if s.Clients() > 0 {
 		s.idle = 0
 	} else if s.idle += s.cfg.Interval; s.idle > s.cfg.Linger {
-		s.watch.Close()
-		s.watch = nil
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.ring, s.bytes = nil, 0
-		s.seq++ // so that no id of before can be resumed from
+		s.leave()
 		return false
 	}
 	changes := s.watch.Poll()
@@ -173,6 +170,27 @@ func (s *Stream) Tick() (more bool) {
 	close(s.ticked)
 	s.ticked = make(chan struct{})
 	return true
+}
+
+// leave ends the watch, if there is one. s.polling must be held.
+func (s *Stream) leave() {
+	if s.watch == nil {
+		return
+	}
+	s.watch.Close()
+	s.watch = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ring, s.bytes = nil, 0
+	s.seq++ // so that no id of before can be resumed from
+}
+
+// end closes the stream and ends the watch.
+func (s *Stream) end() {
+	s.Close()
+	s.polling.Lock()
+	defer s.polling.Unlock()
+	s.leave()
 }
 
 // Close ends the streams of all clients, present and future.
@@ -228,7 +246,7 @@ func (s *Stream) Subscribe(r Request) (*Client, error) {
 	if s.cfg.Clients > 0 && s.clients >= s.cfg.Clients {
 		return nil, &FullError{s.cfg.Clients}
 	}
-	if s.watch == nil {
+	if s.watch == nil && !s.ended {
 		s.watch, s.idle = s.cfg.Store.Watch(), 0
 		s.seq++
 		s.now = s.watch.Time()

@@ -2,6 +2,7 @@ package deltastream_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -608,6 +609,36 @@ func TestFilterThatBecomesTooExpensive(t *testing.T) {
 			t.Errorf("at the change: %q", got)
 		}
 		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestEndOfRun: nothing follows the store after the end of Run, even if a client has not
+// left yet or another one comes, since nothing would end that.
+func TestEndOfRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.stream.Run(ctx) }()
+		c, err := w.stream.Subscribe(deltastream.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if w.stream.Tick() {
+			t.Error("the stream still looks at the store")
+		}
+		late := w.listen(&page{}, deltastream.Request{})
+		if w.stream.Tick() {
+			t.Error("a client that came late made the stream look at the store")
+		}
+		if err := late(); err != nil {
 			t.Error(err)
 		}
 	})
