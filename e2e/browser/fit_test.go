@@ -12,7 +12,8 @@ import (
 )
 
 // TestTablesFit expects the tables of all pages to need no sideways scrolling on a
-// tablet and on a laptop, and the home page to be short on a phone.
+// tablet and on a laptop, also just above and below the widths at which their layout
+// changes, and the home page to be short on a phone.
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(usual, "type: STATIC\n", "type: STATIC\n    health_checks: [{timeout: 1s, interval: 1s, no_traffic_interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]\n", 1)})
@@ -28,7 +29,7 @@ func TestTablesFit(t *testing.T) {
 	d.Until("the failed health check", func() bool { return strings.Contains(d.Get("/clusters"), "/failed_active_hc") })
 	for _, path := range append(slices.Clone(livePages), "/ui/stats?filter=shop", "/ui/clusters?cluster=backend", "/ui/histograms?name=shop.checkout.latency", "/ui/explorer?prefix=shop.") {
 		p.ready(base(d) + path)
-		for _, width := range []int64{1280, 768} {
+		for _, width := range []int64{1280, 1153, 1152, 1057, 1056, 897, 768} {
 			p.medium(width, 1)
 			const wide = `[...document.querySelectorAll('.scroll:has(table)')].filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.querySelector('table').id + ' needs ' + e.scrollWidth + ' of ' + e.clientWidth + ': ' + [...e.querySelectorAll('thead th')].map((h) => h.offsetWidth))`
 			for _, flaw := range eval[[]string](p, wide) {
