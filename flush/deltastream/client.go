@@ -195,7 +195,7 @@ func (c *Client) changes(ch *store.Changes, skipped int) (wrote bool, err error)
 	if err != nil {
 		return true, err
 	}
-	return e.parts > 0 || !e.empty(), e.finish(false)
+	return e.sent || !e.empty(), e.finish(false)
 }
 
 // asked reports whether the request selects a reference.

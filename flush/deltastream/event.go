@@ -26,7 +26,7 @@ type event struct {
 	at       time.Time
 	interval time.Duration
 	skipped  int
-	parts    int // sent
+	sent     bool // a part was sent
 
 	names, rows, ends []byte
 	text              []byte
@@ -34,7 +34,7 @@ type event struct {
 }
 
 func (e *event) begin(id eventID, at time.Time, interval time.Duration) {
-	e.id, e.at, e.interval, e.skipped, e.parts = id, at, interval, 0, 0
+	e.id, e.at, e.interval, e.skipped, e.sent = id, at, interval, 0, false
 	e.names, e.rows, e.ends = e.names[:0], e.rows[:0], e.ends[:0]
 }
 
@@ -168,7 +168,7 @@ func (e *event) spill() error {
 // finish sends the last part. It sends nothing if the event is empty, unless
 // always is set.
 func (e *event) finish(always bool) error {
-	if e.empty() && e.parts == 0 && !always {
+	if e.empty() && !e.sent && !always {
 		return nil
 	}
 	return e.part(false)
@@ -205,7 +205,7 @@ func (e *event) part(more bool) error {
 	}
 	e.buf = append(b, "}\n\n"...)
 	e.names, e.rows, e.ends = e.names[:0], e.rows[:0], e.ends[:0]
-	e.parts++
+	e.sent = true
 	return e.send()
 }
 

@@ -43,6 +43,26 @@ func TestListsOfEvents(t *testing.T) {
 	if !strings.Contains(w.String(), "[11,7,12]") {
 		t.Errorf("event %s", w)
 	}
+	// An event ends with a last part if a part was sent, an empty one is not sent.
+	for parts := range 3 {
+		w.Reset()
+		e.begin(eventID{1, 3}, time.UnixMilli(5), time.Second)
+		for range parts {
+			if err := e.part(true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.finish(false); err != nil {
+			t.Fatal(err)
+		}
+		want := parts
+		if parts > 0 {
+			want++
+		}
+		if got := strings.Count(w.String(), "event: delta\n"); got != want {
+			t.Errorf("%d parts, then the end: %d events, want %d", parts, got, want)
+		}
+	}
 	w.Reset()
 	if err := e.notice("reset", eventID{1, 3}, time.UnixMilli(6), "slow", 12); err != nil {
 		t.Fatal(err)
