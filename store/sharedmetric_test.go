@@ -93,3 +93,34 @@ func TestSharedMetricOfBothForms(t *testing.T) {
 		t.Errorf("%q are merged after a form ended, want %q", got, want)
 	}
 }
+
+// TestDisplacedNamesCollideOnce: the program takes a metric name from network input, which is a
+// collision unless there was one about that name already.
+func TestDisplacedNamesCollideOnce(t *testing.T) {
+	for _, names := range [][]string{{"go.b.c"}, {"go.b.c", "go-b.c"}, {"go.b.c", "go-b.c", "go+b.c"}} {
+		st := New(Options{Naming: naming.Rules{Bare: []string{"go"}}})
+		sc := st.ScopeWith("", ScopeOptions{Network: true})
+		for _, name := range names {
+			sc.Counter(name)
+		}
+		st.View().ByFamily(KindCounter)
+		st.Root().Counter("go.b_c")
+		suffixes := map[string]string{}
+		for c := st.View().ByFamily(KindCounter); c.Next(); {
+			if s := c.Series(); s != nil {
+				suffixes[c.Name()] = s.Suffix
+			}
+		}
+		if want := uint64(max(len(names)-1, 1)); st.Collisions() != want {
+			t.Errorf("%q: %d collisions, want %d", names, st.Collisions(), want)
+		}
+		for _, name := range names {
+			if suffixes[name] == "" {
+				t.Errorf("%q: the suffixes are %q", names, suffixes)
+			}
+		}
+		if _, ok := suffixes["go.b_c"]; ok {
+			t.Errorf("%q: the name of the program has the suffix %q", names, suffixes["go.b_c"])
+		}
+	}
+}
