@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -700,4 +702,70 @@ func TestEndOfUseWaitsForNobody(t *testing.T) {
 	}
 	close(slow.release)
 	running.Wait()
+}
+
+// pickyUser counts the secrets that it is given.
+type pickyUser struct {
+	refuse error
+	given  int
+}
+
+func (u *pickyUser) Prepare(*transport.Secret) (commit func(), err error) {
+	u.given++
+	return func() {}, u.refuse
+}
+
+func (*pickyUser) Answered() {}
+
+// TestSecretsAreAppliedOnceUnlessRefused: a secret that is received again is applied again
+// only if its files changed, and files that were refused are tried at each occasion.
+func TestSecretsAreAppliedOnceUnlessRefused(t *testing.T) {
+	d := decode.NewDecoder(decode.Options{})
+	cert, key := keyPair(t, 1)
+	text := fmt.Appendf(nil, `{"resources": [{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret", "name": "cert",
+		"tls_certificate": {"certificate_chain": {"inline_string": %q}, "private_key": {"inline_string": %q}}}]}`, cert, key)
+	packed, err := anypb.New(certSecret(t, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		receive func() []decode.Resource
+	}{
+		{"text", func() []decode.Resource {
+			_, list, err := d.ResponseText("f.json", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}},
+		{"wire", func() []decode.Resource {
+			return []decode.Resource{decode.WireResource(packed.GetTypeUrl(), packed.GetValue(), 0)}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := New(Config{Store: store.New(store.Options{}), Decoder: d, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, u := c.newSecretFeed(&config.SecretSource{Name: "cert"}, config.CertificateSecret), new(pickyUser)
+			f.join(u)
+			receive := func(change bool, given int, refused uint64) {
+				t.Helper()
+				changed, faults := f.apply(&update{full: true, resources: tt.receive()})
+				if changed != change || len(faults) > 0 || u.given != given || f.rotated.Value() != refused {
+					t.Errorf("changed %t, faults %v, given %d times, %d times refused; want %t, none, %d, %d", changed, faults, u.given, f.rotated.Value(), change, given, refused)
+				}
+			}
+			receive(true, 1, 0)
+			receive(false, 1, 0)
+			f.digest++ // as if its files had changed
+			u.refuse = errors.New("no")
+			receive(false, 2, 1)
+			receive(false, 3, 2)
+			u.refuse = nil
+			receive(false, 4, 2)
+			receive(false, 4, 2)
+		})
+	}
 }
