@@ -266,7 +266,11 @@ func TestCheckedCluster(t *testing.T) {
 	r.Start()
 	r.add(byEDS("c", checks+"\nclose_connections_on_host_health_failure: true\ncommon_lb_config: {update_merge_window: 0s}"))
 	c := r.source("c")
-	c.UpdateHosts(0, hosts(a.spec(), b.spec()))
+	zoned := b.spec()
+	zoned.Locality = config.Locality{Zone: "b"}
+	both := hosts(a.spec(), zoned)
+	both.Priorities[0].LocalityWeights = map[config.Locality]uint32{zoned.Locality: 3}
+	c.UpdateHosts(0, both)
 	c.DiscoveryDone()
 	<-c.readyChan()
 	only := func(want *backend) bool {
@@ -294,6 +298,9 @@ func TestCheckedCluster(t *testing.T) {
 	c.UpdateHosts(0, hosts(a.spec()))
 	if !only(b) || !strings.Contains(shown(c), "/pending_dynamic_removal") {
 		t.Errorf("hosts %s", shown(c))
+	}
+	if w := c.assignment.Priorities[0].LocalityWeights[zoned.Locality]; w != 3 {
+		t.Errorf("the weight of the locality of b is %d", w)
 	}
 	b.bad.Store(true)
 	await(t, "b is removed", func() bool { return len(c.Sets()[0].Hosts) == 1 })

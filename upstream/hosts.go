@@ -135,11 +135,9 @@ func (c *Cluster) dropWeightsLocked(a *Assignment) {
 		}
 		next := make(map[config.Locality]uint32, len(named))
 		maps.Copy(next, named)
-		if p < len(c.groups[0]) {
-			for _, h := range c.groups[0][p] {
-				if w, ok := to.LocalityWeights[h.Locality()]; ok {
-					next[h.Locality()] = w
-				}
+		for _, h := range c.groups[0][p] { // a group never loses a priority
+			if w, ok := to.LocalityWeights[h.Locality()]; ok {
+				next[h.Locality()] = w
 			}
 		}
 		to.LocalityWeights = next
