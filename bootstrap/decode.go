@@ -237,11 +237,11 @@ func (d *decoder) scalar(n *yaml.Node, path, want string) bool {
 // text decodes any scalar as text.
 func text(to *string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		if !d.scalar(n, path, "text") {
+		if !d.scalar(n, path, "a string") {
 			return
 		}
 		if n.Tag != "!!str" && n.Style == 0 && (n.Tag == "!!bool" || n.Tag == "!!int" || n.Tag == "!!float") {
-			d.errorf(n, path, "%s is not text; put it in quotes", d.show(n, path))
+			d.errorf(n, path, "%s is not a string; put it in quotes", d.show(n, path))
 			return
 		}
 		*to = n.Value
@@ -261,7 +261,7 @@ func boolean(to *bool) setter {
 				return
 			}
 		}
-		d.errorf(n, path, "%s is not true or false", d.show(n, path))
+		d.errorf(n, path, "%s is not a boolean (true or false)", d.show(n, path))
 	}
 }
 

@@ -302,7 +302,7 @@ func labelsOf(to *[]mapping.Label) setter {
 			l := mapping.Label{Name: key.Value, Value: value.Value}
 			at := join(path, conftree.Key(key.Value, false))
 			if value.Kind != yaml.ScalarNode {
-				d.errorf(value, at, "%s is not text", d.show(value, at))
+				d.errorf(value, at, "%s is not a string", d.show(value, at))
 			}
 			switch err := mapping.CheckLabel(l.Name); {
 			case err != nil:

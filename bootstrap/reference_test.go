@@ -265,6 +265,7 @@ func (k key) text(all map[string]key) string {
 	}
 	kind, _, _ := strings.Cut(k.kind, ", written like")
 	kind, _, _ = strings.Cut(kind, " such as")
+	kind, _, _ = strings.Cut(kind, " (")
 	for _, article := range []string{"a ", "an ", "the "} {
 		kind = strings.TrimPrefix(kind, article)
 	}
@@ -279,10 +280,6 @@ func (k key) text(all map[string]key) string {
 			}
 		}
 		return "list of " + item
-	case kind == "text":
-		return "string"
-	case kind == "true or false":
-		return "boolean"
 	case kind == "free mapping":
 		return "mapping with any keys"
 	case k.noLimit && strings.HasPrefix(kind, "integer"):
@@ -334,7 +331,7 @@ func (k key) body(s map[string]any, all map[string]key, meanings map[string]stri
 	case k.kind == "a list":
 		s["type"] = []string{"array", "null"}
 		s["items"] = all[k.path+"[]"].schema(all, meanings)
-	case k.kind == "true or false":
+	case strings.HasPrefix(k.kind, "a boolean"):
 		s["type"] = []string{"boolean", "null"}
 	case bounds != nil: // text holds a number too
 		s["type"] = []string{"number", "string", "null"}
@@ -390,7 +387,7 @@ func standard(t *testing.T, k key, row row) string {
 		return unset != nil && errs == nil && same(reflect.ValueOf(c), reflect.ValueOf(unset))
 	}
 	values, choice := strings.CutPrefix(k.kind, "one of ")
-	if k.kind == "true or false" {
+	if strings.HasPrefix(k.kind, "a boolean") {
 		values, choice = "true, false", true
 	}
 	switch {

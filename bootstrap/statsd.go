@@ -222,7 +222,7 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 			d.show(n, path), reason)
 	}
 	if n.Kind != yaml.ScalarNode {
-		bad("not text")
+		bad("not a string")
 		return
 	}
 	l.Address = n.Value

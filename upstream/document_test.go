@@ -71,7 +71,7 @@ func documentedFields() []documented {
 		{"dns_failure_refresh_rate.base_interval", "5s", []string{dns + "{}", "dns_failure_refresh_rate.base_interval: must be set",
 			dns + "{base_interval: 0s}", "dns_failure_refresh_rate.base_interval: 0s must be greater than 0s"}},
 		{"dns_failure_refresh_rate.max_interval", "10s", []string{dns + "{base_interval: 2s, max_interval: 1s}", "dns_failure_refresh_rate.max_interval: 1s is below base_interval 2s"}},
-		{"respect_dns_ttl", "false", []string{"respect_dns_ttl: yes", `respect_dns_ttl: "yes" is not true or false`}},
+		{"respect_dns_ttl", "false", []string{"respect_dns_ttl: yes", `respect_dns_ttl: "yes" is not a boolean (true or false)`}},
 		{"dns_lookup_family", "0", nil},
 		{"dns_resolvers", "[]", []string{"dns_resolvers: [{socket_address: {address: dns.example, port_value: 53}}]", `dns_resolvers[0]: "dns.example" is not an IP address`}},
 		{"use_tcp_for_dns_lookups", "false", nil},

@@ -142,9 +142,9 @@ func TestRefusedSettings(t *testing.T) {
 		{Telegraf, "[a.b]\nc = 1\n[a]\nb.d = 2\n", "b has a header of its own"},
 		{Telegraf, "a = []\n[[a]]\n", "a is defined twice"},
 		{Telegraf, "[[a]]\n[a]\n", "a is defined twice"},
-		{Telegraf, "[[inputs.statsd]]\nprotocol = [[]]\n", "c:2:1: inputs.statsd[0].protocol: a list is not text"},
-		{Telegraf, "[[inputs.statsd]]\nprotocol = {}\n", "c:2:12: inputs.statsd[0].protocol: a mapping is not text"},
-		{Gostatsd, "metrics-addr = ''\nconn-per-reader = 'often'\nmax-readers = 1\n", `"often" is not true or false`},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = [[]]\n", "c:2:1: inputs.statsd[0].protocol: a list is not a string"},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = {}\n", "c:2:12: inputs.statsd[0].protocol: a mapping is not a string"},
+		{Gostatsd, "metrics-addr = ''\nconn-per-reader = 'often'\nmax-readers = 1\n", `"often" is not a boolean (true or false)`},
 	} {
 		file := "c"
 		if tt.from == Gostatsd {

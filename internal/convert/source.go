@@ -112,7 +112,7 @@ func (v *value) text(otherwise string) string {
 		return otherwise
 	}
 	if v.node.Kind != yaml.ScalarNode {
-		v.wrong("text")
+		v.wrong("a string")
 		return otherwise
 	}
 	return v.node.Value
@@ -125,7 +125,7 @@ func (v *value) boolean(otherwise bool) bool {
 	}
 	on, err := strconv.ParseBool(v.scalar())
 	if err != nil {
-		v.wrong("true or false")
+		v.wrong("a boolean (true or false)")
 		return otherwise
 	}
 	return on

@@ -142,7 +142,7 @@ func TestFiles(t *testing.T) {
 	for _, want := range []string{
 		eds + `:2:2: load assignment #0: cluster_nam: unknown field`,
 		cds + `:5:3: cluster \"a\": conect_timeout: unknown field`,
-		cds + `:1:15: discovery response: version_info: 3 is not text`,
+		cds + `:1:15: discovery response: version_info: 3 is not a string`,
 		cds + `:2:12: discovery response: resources: a mapping is not a list`,
 	} {
 		if !strings.Contains(strings.ReplaceAll(log, `\\\"`, `\"`), want) {

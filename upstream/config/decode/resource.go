@@ -220,7 +220,7 @@ func (d *Decoder) ResponseText(file string, text []byte) (version string, list [
 // text returns the text of a scalar.
 func (r *report) text(n *yaml.Node, path string) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-		r.nodeErrorf(Malformed, n, path, "%s is not text", show(n, false))
+		r.nodeErrorf(Malformed, n, path, "%s is not a string", show(n, false))
 		return ""
 	}
 	return n.Value

@@ -63,7 +63,7 @@ func TestResponseTextMistakes(t *testing.T) {
 		{"syntax", "version_info: [", "f.yaml:2:1: discovery response: not valid YAML: did not find expected node content while parsing a flow node"},
 		{"list", "[]", "f.yaml:1:1: discovery response: a list is not a discovery response"},
 		{"field", "resource: []", "f.yaml:1:1: discovery response: resource: unknown field, known are version_info, resources, type_url, nonce, canary and control_plane"},
-		{"version", "version_info: 7", "f.yaml:1:15: discovery response: version_info: 7 is not text"},
+		{"version", "version_info: 7", "f.yaml:1:15: discovery response: version_info: 7 is not a string"},
 		{"resources", "resources: a", `f.yaml:1:12: discovery response: resources: "a" is not a list`},
 		{"resource", "resources:\n- a", `f.yaml:2:3: discovery response: resources: "a" is not a mapping`},
 		{"type", "resources:\n- name: a", `f.yaml:2:3: discovery response: resources: a resource needs "@type"`},

@@ -21,14 +21,14 @@ func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path stri
 			if isText {
 				return protoreflect.ValueOfString(n.Value)
 			}
-			want = "text; put it in quotes"
+			want = "a string; put it in quotes"
 		case protoreflect.BytesKind:
 			b, ok := fromBase64(n.Value)
 			if isText && ok {
 				return protoreflect.ValueOfBytes(b)
 			}
 			if want = "base64"; !isText {
-				want = "text; put it in quotes"
+				want = "a string; put it in quotes"
 			}
 		case protoreflect.BoolKind:
 			if v, ok := boolOf(n); ok {
@@ -60,9 +60,9 @@ func anyValue(int32) bool { return true }
 func kindText(fd protoreflect.FieldDescriptor) string {
 	switch fd.Kind() {
 	case protoreflect.StringKind, protoreflect.BytesKind:
-		return "text"
+		return "a string"
 	case protoreflect.BoolKind:
-		return "true or false"
+		return "a boolean (true or false)"
 	case protoreflect.EnumKind:
 		return enumText(fd.Enum(), anyValue)
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
@@ -132,7 +132,7 @@ func wholeOf(n *yaml.Node, kind protoreflect.Kind) protoreflect.Value {
 	if v := parseWhole(text, base, kind); v.IsValid() {
 		return v
 	}
-	// 1e3 and 5.0 are whole numbers too.
+	// 1e3 and 5.0 are integers too.
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 || !strings.ContainsAny(text, ".eE") || strings.ContainsAny(text, "xXpP") {
 		return protoreflect.Value{}
