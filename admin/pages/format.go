@@ -154,6 +154,24 @@ func measuredText(x float64, unit store.Unit) string {
 	return number + thin + symbol
 }
 
+// unitOf returns how many of a histogram's units a symbol of [measured] stands for.
+func unitOf(unit store.Unit, symbol string) float64 {
+	base := map[string]float64{"microseconds": 1e6, "milliseconds": 1e3, "seconds": 1}[unit.String()]
+	switch symbol {
+	case "":
+		return 1
+	case "%":
+		return 0.01
+	case "µs":
+		return base / 1e6
+	case "ms":
+		return base / 1e3
+	case "s":
+		return base
+	}
+	return float64(sizeUnit(symbol))
+}
+
 // span returns a time span in its two greatest units.
 func span(d time.Duration) string {
 	d = d.Truncate(time.Second)

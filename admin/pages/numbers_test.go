@@ -245,3 +245,15 @@ func TestEscapedQuery(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitOf expects a value divided by the unit of its text to be the number in it.
+func TestUnitOf(t *testing.T) {
+	for _, unit := range []store.Unit{store.Unspecified, store.Bytes, store.Microseconds, store.Milliseconds, store.Percent} {
+		for _, x := range []float64{0, 0.5, 7, 640, 2048, 5e6, 3e9} {
+			number, symbol := measured(x, unit)
+			if got := figures(x / unitOf(unit, symbol)); got != number {
+				t.Errorf("%v %s: %s, want %s %s", x, unit, got, number, symbol)
+			}
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (v *view) top() {
 		h("'>\n<link rel='icon' href='"), v.asset("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), v.asset("theme.js"),
 		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n<script type='module' src='"), v.asset("watch.js"), h("'></script>\n"))
 	if v.moves {
-		v.scripts = append(v.scripts, "live.js")
+		v.scripts = append(v.scripts, "past.js", "live.js")
 	}
 	if v.page.path == "stats" {
 		v.Put(h("<link rel='stylesheet' href='"), v.asset("stats.css"), h("'>\n"))

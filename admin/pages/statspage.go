@@ -675,12 +675,18 @@ func (v *view) trend(g *grid, r *statRow) {
 		return
 	}
 	unit := r.histogram.Layout().Unit()
-	q := s.Cumulative.Quantiles(nil, []float64{0.5, 0.9, 0.99})
+	from, title := s.Interval, "quantiles of the last interval with values"
+	if from.Count() == 0 {
+		from, title = s.Cumulative, "quantiles since the start"
+	}
+	q := from.Quantiles(nil, []float64{0.5, 0.9, 0.99})
 	g.cell(fmt.Sprintf("p50=%v p90=%v p99=%v", q[0], q[1], q[2]), func() {
-		v.Put(h("<span class='graph'>"))
+		v.Put(h("<span class='graph' data-quantiles='"), r.name, h("' title='"), title, h("'>"))
 		v.miniHistogram(s.Cumulative)
 		for i, name := range [...]string{"p50 ", "p90 ", "p99 "} {
-			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("'>"), measuredText(q[i], unit), h("</b></span>"))
+			text := measuredText(q[i], unit)
+			symbol := strings.TrimLeft(text, "0123456789.,\u2212")
+			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("' data-unit='"), exactValue(unitOf(unit, strings.TrimPrefix(symbol, thin))), h("' data-symbol='"), symbol, h("'>"), text, h("</b></span>"))
 		}
 		v.Put(h("</span>"))
 	})

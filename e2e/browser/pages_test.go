@@ -37,15 +37,19 @@ func (p *tab) ready(url string) {
 }
 
 // TestStatsMove sends samples while the page is open, and expects the number to move
-// without a reload, to stop while it is paused, and to catch up.
+// without a reload, to stop while it is paused, and to catch up. So do the quantiles of
+// a histogram.
 func TestStatsMove(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	hits(t, d, "1234")
+	lines(t, d, "wait:20|ms")
+	d.Wait("wait", func(s daemon.Stats) bool { return strings.Contains(s["wait"], "P0") })
 	p := open(t)
-	p.ready(base(d) + "/ui/stats?filter=^hits$")
+	p.ready(base(d) + "/ui/stats?filter=^(hits|wait)$")
 	const shown = `document.querySelector('[data-stat="hits"]').textContent`
-	p.until(shown + " === '1,234'")
+	const median = `document.querySelector('[data-quantiles="wait"] b')`
+	p.until(shown + " === '1,234' && " + median + ".textContent === '20\u202fms'")
 	more := func() {
 		c, err := net.Dial("tcp", d.Address("tcp"))
 		if err != nil {
@@ -57,6 +61,10 @@ func TestStatsMove(t *testing.T) {
 	p.do(chromedp.Evaluate[chromedp.Void]("window.same = true"))
 	more()
 	p.until(shown + " === '2,000' && window.same")
+	d.Until("the quantiles", func() bool { // of an interval with values
+		lines(t, d, "wait:500|ms")
+		return eval[bool](p, median+".textContent === '500\u202fms' && "+median+".dataset.value === '500'")
+	})
 	p.press("#pause")
 	more()
 	d.Wait("hits: 2766", func(s daemon.Stats) bool { return s["hits"] == "2766" })

@@ -1,14 +1,13 @@
 // Stats that move. The stream names each stat once and then sends what changed.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { all, parameter, put, svg, grouped, perSecond, figures, age } = await module('admin.js');
+const { all, parameter, put, grouped, perSecond, figures, age } = await module('admin.js');
+const { Line } = await module('past.js');
 const { streaming } = await module('watch.js');
 
 const words = {
   pause: 'Pause',
   live: 'Go live',
   none: '–',
-  peak: (x) => `peak ${x}`,
-  range: (a, b) => `${a} to ${b}`,
 };
 
 const quiet = (e, zero) => {
@@ -21,8 +20,6 @@ const cellOf = (e) => {
   e.cell ??= e.closest('[data-value]');
   return e.cell;
 };
-const points = 60;
-const across = Array.from({ length: points }, (_, i) => Math.round((i * 960) / (points - 1)) / 10);
 const near = 200; // pixels around the window
 
 // difference returns the exact difference of two numbers, which are texts from 2^53 on.
@@ -36,63 +33,7 @@ function difference(now, base) {
 }
 const signed = (change) => (change === '0' || change.startsWith('-') ? grouped(change) : `+${grouped(change)}`);
 
-// sparkline draws values with the time between them. Counters start at zero, gauges
-// span their range, but at least a tenth of the value, so that noise stays flat.
-function sparkline(e, values, fromZero) {
-  const high = Math.max(...values);
-  let low = fromZero ? 0 : Math.min(...values);
-  const span = Math.max(high - low, fromZero ? 1e-9 : Math.abs(high) * 0.1, 1e-9);
-  low = fromZero ? 0 : (high + low) / 2 - span / 2;
-  const line = values.map((v, i) => `${across[points - values.length + i]},${Math.round(185 - ((v - low) / span) * 170) / 10}`).join(' ');
-  const old = e.querySelector('polyline');
-  if (old) {
-    old.setAttribute('points', line);
-  } else {
-    e.replaceChildren(svg('svg', { class: 's', viewBox: '0 0 96 20', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('polyline', { class: 'ln', points: line })));
-  }
-}
-
-// Line is the past of a value in steps of one length; the last one grows. It begins
-// with the points that the server has put into the element, as values and counts.
-class Line {
-  constructor(e) {
-    this.past = (e?.dataset.points ?? '').split(' ').filter(Boolean).flatMap((run) => {
-      const [value, count] = run.split('*');
-      return Array(Number(count ?? 1)).fill(Number(value));
-    });
-    this.step = Number(e?.dataset.step ?? 1000);
-    this.elapsed = 0;
-    this.sum = 0;
-  }
-
-  add(value, ms, last) {
-    this.elapsed += ms;
-    this.sum += value * ms;
-    this.now = last ? value : this.sum / this.elapsed;
-    if (this.elapsed + ms / 2 >= this.step) {
-      this.past.push(this.now);
-      this.past.splice(0, this.past.length - points);
-      this.elapsed = 0;
-      this.sum = 0;
-    }
-  }
-
-  draw(e, fromZero, range) {
-    const list = this.elapsed > 0 ? [...this.past, this.now].slice(-points) : this.past;
-    const flat = list.every((x) => x === list[0]);
-    // A flat line looks the same a step later.
-    if (list.length < 2 || flat && fromZero && list[0] === 0 && !e.firstChild || flat && this.drawn === list.length && list.length === points) {
-      return;
-    }
-    this.drawn = flat ? list.length : 0;
-    sparkline(e, list, fromZero);
-    if (range) {
-      put(range, fromZero ? words.peak(perSecond(Math.max(...list))) : flat ? '' : words.range(figures(Math.min(...list)), figures(Math.max(...list))));
-    }
-  }
-}
-
-const parts = ['rate', 'spark', 'range', 'delta', 'changed'];
+const parts = ['quantiles', 'rate', 'spark', 'range', 'delta', 'changed'];
 
 class Live {
   constructor(main) {
@@ -335,7 +276,7 @@ class Live {
       this.gone(this.names.get(id));
       this.names.delete(id);
     }
-    for (const [id, value, rate] of data.rows ?? []) {
+    for (const [id, value, rate, quantiles] of data.rows ?? []) {
       const s = this.series.get(this.names.get(id));
       if (s) {
         if ((s.seq !== 0 || data.interval_ms > 0) && String(value) !== String(s.value)) {
@@ -343,6 +284,7 @@ class Live {
           s.at = data.t;
         }
         s.value = value;
+        s.quantiles = quantiles ?? s.quantiles;
         s.rate = data.interval_ms > 0 ? rate : s.rate;
         s.seq = data.seq;
       }
@@ -418,6 +360,12 @@ class Live {
       }
       if (s.kind !== 'text') {
         this.change(cells, name, s.value);
+      }
+      for (const e of s.quantiles ? cells.quantiles : []) {
+        all('b', e).forEach((b, i) => {
+          put(b, figures(s.quantiles[i] / b.dataset.unit) + b.dataset.symbol);
+          b.dataset.value = s.quantiles[i];
+        });
       }
     }
     if (s.rate !== undefined && (s.kind === 'counter' || s.kind === 'histogram')) {
