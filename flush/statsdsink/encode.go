@@ -169,12 +169,9 @@ func (s *Sink) appendGauge(dst []byte, sr series, value []byte) []byte {
 	return append(append(append(dst, value...), "|g"...), sr.tail...)
 }
 
-// appendTimer appends the line of count values in a bin. Timers are in milliseconds.
+// appendTimer appends the line of count values in a bin.
 func appendTimer(dst []byte, sr series, value float64, unit store.Unit, count uint64) []byte {
 	dst = append(append(dst, sr.head...), ':')
-	if unit == store.Seconds {
-		value *= 1000
-	}
 	dst = strconv.AppendFloat(dst, value, 'f', -1, 64)
 	if unit == store.Percent {
 		dst = append(dst, "|h"...)
@@ -207,15 +204,21 @@ func appendRate(dst []byte, count uint64) []byte {
 	return dst
 }
 
-// bins calls yield with a value and a count for each bin of the interval.
-func bins(h *histogram.Stats, yield func(value float64, count uint64)) {
-	low, high := h.Min(), h.Max()
-	h.Bins(func(lower, width float64, count uint64) bool {
-		value := lower
-		if width*h.Layout().Divisor() > 1.5 { // the bin holds more than one value
-			value = lower + width/2
+// bins calls yield with a value in the unit of lines and a count for each bin of the
+// interval. Timers are in milliseconds.
+func bins(h *histogram.Stats, unit store.Unit, yield func(value float64, count uint64)) {
+	divide, factor := h.Layout().Divisor(), 1.0
+	if unit == store.Seconds {
+		factor = 1000
+	}
+	low, high := math.Round(h.Min()*divide), math.Round(h.Max()*divide)
+	h.FixedBins(func(lowest, highest int64, count uint64) bool {
+		value := lowest
+		if highest > lowest { // the bin holds more than one value
+			value += int64((uint64(highest-lowest) + 1) / 2)
 		}
-		yield(min(max(value, low), high), count)
+		// A single division of a whole number has the fewest digits.
+		yield(min(max(float64(value), low), high)*factor/divide, count)
 		return true
 	})
 }

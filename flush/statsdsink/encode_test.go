@@ -102,6 +102,17 @@ func TestLines(t *testing.T) {
 		{"seconds", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Seconds).RecordDuration(250 * time.Microsecond) }, "p:0.25|ms"},
 		{"percent", Config{}, func(st *store.Store) { st.Root().Histogram("p", store.Percent).Record(500000) }, "p:0.5|h"},
 		{"bytes not allowed", Config{}, func(st *store.Store) { st.Root().Counter("a:b|c@d#e,f\ng").Inc() }, "a_b_c_d_e_f_g:1|c"},
+		{"few digits", Config{}, func(st *store.Store) {
+			h := st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("p", store.Milliseconds)
+			h.RecordFloat(1.5, 1)
+			h.RecordFloat(2.5, 1)
+			h.RecordFloat(300, 1)
+		}, "p:1.503232|ms p:2.49856|ms p:300|ms"},
+		{"few digits of seconds", Config{}, func(st *store.Store) {
+			h := st.Root().Histogram("p", store.Seconds)
+			h.RecordDuration(1001 * time.Millisecond)
+			h.RecordDuration(time.Hour)
+		}, "p:1001.472|ms p:3598712.832|ms"},
 		{"two values", Config{}, func(st *store.Store) { st.Root().Histogram("h", store.Milliseconds).RecordN(12, 2) }, "h:12|ms|@0.5"},
 		{"bin", Config{}, func(st *store.Store) { st.Root().Histogram("h", store.Milliseconds).RecordN(12, 100) }, "h:12|ms|@0.01"},
 	} {

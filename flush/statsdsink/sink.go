@@ -317,7 +317,7 @@ func (s *Sink) timers(snap *store.Snapshot) {
 			return
 		}
 		unit := h.Interval.Layout().Unit()
-		bins(h.Interval, func(value float64, count uint64) {
+		bins(h.Interval, unit, func(value float64, count uint64) {
 			s.packet = appendTimer(s.begin(), sr, value, unit, count)
 			s.put()
 		})
