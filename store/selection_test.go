@@ -94,3 +94,31 @@ func TestSymbolsOfSegments(t *testing.T) {
 		seen[syms[1]] = true
 	}
 }
+
+// TestSymbolsAfterOthers: the last segment is a symbol only behind the same segments.
+func TestSymbolsAfterOthers(t *testing.T) {
+	st := store.New(store.Options{})
+	for _, name := range []string{"a.b.c", "a.b.d", "a.x.c", "a.b.c.d", "a.b", "a", "b.b.c"} {
+		st.Root().Counter(name)
+	}
+	v := st.View()
+	defer v.Close()
+	var before []byte // of a.b.c
+	symbols := map[string]uint32{}
+	for c := v.ByName(store.Scalars); c.Next(); {
+		all, _ := c.AppendSymbols(nil)
+		symbols[c.Name()] = all[len(all)-1]
+		if c.Name() == "a.b.c" {
+			before = c.AppendBeforeLast(nil)
+		}
+		if _, ok := c.SymbolAfter(nil); ok {
+			t.Errorf("%s: a symbol after nothing", c.Name())
+		}
+	}
+	for c := v.ByName(store.Scalars); c.Next(); {
+		symbol, ok := c.SymbolAfter(before)
+		if want := c.Name() == "a.b.c" || c.Name() == "a.b.d"; ok != want || ok && symbol != symbols[c.Name()] {
+			t.Errorf("%s: symbol %d, %t; want %d, %t", c.Name(), symbol, ok, symbols[c.Name()], want)
+		}
+	}
+}
