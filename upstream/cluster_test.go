@@ -400,11 +400,15 @@ func TestPanicThresholdByRuntime(t *testing.T) {
 func TestSenselessBiasIsLoggedOnce(t *testing.T) {
 	var log strings.Builder
 	rt := &values{}
-	rt.set("bias", -1)
 	_, c := started(t, func(c *Config) { c.Runtime = rt; c.Logger = slog.New(slog.NewTextHandler(&log, nil)) },
 		strings.ReplaceAll(static("c", 2, "lb_policy: LEAST_REQUEST\nleast_request_lb_config: {active_request_bias: {default_value: 1, runtime_key: bias}}"),
 			"10.0.0.1, port_value: 80}}}", "10.0.0.1, port_value: 80}}}\n      load_balancing_weight: 3"))
 	c.Sets()[0].Hosts[0].Stats.RqActive.Inc()
+	rt.set("bias", 0)
+	if picks(c, 20); log.Len() > 0 {
+		t.Errorf("the bias 0 is logged: %s", log.String())
+	}
+	rt.set("bias", -1)
 	picks(c, 20)
 	if n := strings.Count(log.String(), "active request bias must be at least 0"); n != 1 {
 		t.Errorf("logged %d times: %s", n, log.String())
