@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
@@ -47,8 +48,10 @@ type Sink struct {
 	sinkqueue.Sender
 	cfg         Config
 	queue       *sinkqueue.Queue
-	file        *logfile.File
 	percentiles []percentile
+
+	mu   sync.Mutex    // guards file
+	file *logfile.File // nil before the first packet
 
 	// Of Flush.
 	batch sinkqueue.Batch
@@ -65,7 +68,8 @@ type percentile struct {
 
 var _ flush.Runner = (*Sink)(nil)
 
-// New opens the file and returns a sink. Nothing is written before Run.
+// New checks the path and returns a sink. The first packet opens the file, so that a sink
+// that does not run leaves nothing behind.
 func New(cfg Config) (*Sink, error) {
 	if err := cfg.Check("jsonlines", "json_lines"); err != nil {
 		return nil, err
@@ -86,18 +90,17 @@ func New(cfg Config) (*Sink, error) {
 		}
 		s.percentiles = append(s.percentiles, percentile{`"` + strconv.FormatFloat(p, 'f', -1, 64) + `":`, p / 100})
 	}
-	var err error
-	if s.file, err = logfile.Open(cfg.Path, logfile.Options{}); err != nil {
-		return nil, fmt.Errorf("jsonlines: %w", err)
+	if err := logfile.Check(cfg.Path); err != nil {
+		return nil, fmt.Errorf("jsonlines: %q: %w", cfg.Path, err)
 	}
-	write := s.file.Write
+	write := s.write
 	if cfg.write != nil {
 		write = cfg.write
 	}
 	s.queue = sinkqueue.New(sinkqueue.Config{
 		Options: cfg.Options, Kind: "json_lines", Target: cfg.Path,
 		Send:  func(_ context.Context, data []byte) (int, error) { return write(data) },
-		Ended: func() { _ = s.file.Close() }, // nothing is buffered
+		Ended: s.closeFile,
 		Count: countLines, Increments: increments, Observations: observations,
 	})
 	s.Sender = s.queue.Sender()
@@ -105,9 +108,38 @@ func New(cfg Config) (*Sink, error) {
 	return s, nil
 }
 
+// write writes a packet to the file, which it opens if necessary.
+func (s *Sink) write(packet []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		var err error
+		if s.file, err = logfile.Open(s.cfg.Path, logfile.Options{}); err != nil {
+			return 0, err
+		}
+	}
+	return s.file.Write(packet)
+}
+
+// closeFile closes the file, after the last packet. Nothing is buffered.
+func (s *Sink) closeFile() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		_ = s.file.Close()
+	}
+}
+
 // Reopen opens the path again, as after a rotation. If that fails, the open file stays
 // in use.
-func (s *Sink) Reopen() error { return s.file.Reopen() }
+func (s *Sink) Reopen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Reopen()
+}
 
 // Flush queues the lines of a flush. It does not wait for the file.
 func (s *Sink) Flush(snap *store.Snapshot) error {

@@ -295,7 +295,7 @@ func TestSinkKeepsTheContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = s.file.Close() // where a test does not run the sink
+			s.closeFile() // where a test does not run the sink
 			if n := s.cfg.Store.OpenViews(); n != 0 {
 				t.Errorf("%d views of the sink's own store are open", n)
 			}
@@ -352,4 +352,20 @@ func TestUndeliveredIncrementsReturn(t *testing.T) {
 		t.Fatal(err)
 	}
 	sinktest.Owed(t, st, s, increments)
+}
+
+// TestNewCreatesNothing: a sink that does not run, as in a check of a configuration, leaves
+// no file behind.
+func TestNewCreatesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stats")
+	s, err := New(Config{Options: sinkqueue.Options{Store: store.New(store.Options{})}, Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reopen(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("after New: %v", err)
+	}
 }
