@@ -41,20 +41,13 @@ type jsonWriter struct {
 	name      []byte
 }
 
-// open opens an element with the name of the stat under c.
-func (j *jsonWriter) open(c *store.Cursor) {
-	j.next()
-	j.out.buf = j.appendName(j.out.buf, c)
-}
-
 // next opens an element up to its name.
-func (j *jsonWriter) next() {
-	if j.some {
-		j.out.buf = append(j.out.buf, `,{"name":"`...)
-	} else {
-		j.out.buf = append(j.out.buf, `{"name":"`...)
+func (j *jsonWriter) next(dst []byte) []byte {
+	if !j.some {
 		j.some = true
+		return append(dst, `{"name":"`...)
 	}
+	return append(dst, `,{"name":"`...)
 }
 
 func (j *jsonWriter) appendName(dst []byte, c *store.Cursor) []byte {
@@ -72,10 +65,8 @@ func (j *jsonWriter) texts(v *store.View, o *Options) error {
 	sel := o.selection()
 	c := sel.byName(v, store.Texts)
 	for c.Next() { // none is hidden, see wants
-		j.open(&c)
-		j.out.buf = append(j.out.buf, `","value":"`...)
-		j.out.buf = AppendJSONText(j.out.buf, c.Text())
-		j.out.buf = append(j.out.buf, `"}`...)
+		dst := append(j.appendName(j.next(j.out.buf), &c), `","value":"`...)
+		j.out.buf = append(AppendJSONText(dst, c.Text()), `"}`...)
 		if err := j.out.spill(); err != nil {
 			return err
 		}
@@ -93,10 +84,8 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 		if !sel.showsScalar(&c) {
 			continue
 		}
-		j.open(&c)
-		j.out.buf = append(j.out.buf, `","value":`...)
-		j.out.buf = o.appendValue(j.out.buf, &c)
-		j.out.buf = append(j.out.buf, '}')
+		dst := append(j.appendName(j.next(j.out.buf), &c), `","value":`...)
+		j.out.buf = append(o.appendValue(dst, &c), '}')
 		if err := j.out.spill(); err != nil {
 			return err
 		}
@@ -107,12 +96,9 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 	hosts, err := sel.endpoints(v.Store())
 	for i := range hosts {
 		for _, s := range hosts[i].stats {
-			j.next()
-			j.out.buf = AppendJSONText(j.out.buf, hosts[i].prefix)
-			j.out.buf = AppendJSONText(j.out.buf, s.Name)
-			j.out.buf = append(j.out.buf, `","value":`...)
-			j.out.buf = strconv.AppendUint(j.out.buf, s.Value, 10)
-			j.out.buf = append(j.out.buf, '}')
+			dst := AppendJSONText(j.next(j.out.buf), hosts[i].prefix)
+			dst = append(AppendJSONText(dst, s.Name), `","value":`...)
+			j.out.buf = append(strconv.AppendUint(dst, s.Value, 10), '}')
 		}
 		if err := j.out.spill(); err != nil {
 			return err

@@ -26,7 +26,8 @@ func Text(w io.Writer, st *store.Store, o Options) error {
 type textLines struct {
 	out       *output
 	html      bool   // escape names and the values of text readouts
-	own       []byte // name of the last stat that was not received
+	own       []byte // name of the last stat that was not received, in out.buf or kept
+	kept      []byte
 	quantiles [2][len(textQuantiles)]float64
 	counts    [2][]uint64
 }
@@ -52,15 +53,14 @@ func (t *textLines) texts(v *store.View, o *Options) (some bool, err error) {
 	c := sel.byName(v, store.Texts)
 	for c.Next() { // none is hidden, see wants
 		some = true
-		t.name(&c)
-		out.buf = append(out.buf, `: "`...)
-		at := len(out.buf)
-		out.buf = append(out.buf, c.Text()...)
+		dst := append(t.name(out.buf, &c), `: "`...)
+		at := len(dst)
+		dst = append(dst, c.Text()...)
 		if t.html {
-			out.buf = escapeHTML(out.buf, at)
+			dst = escapeHTML(dst, at)
 		}
-		out.buf = append(out.buf, '"', '\n')
-		if err := out.spill(); err != nil {
+		out.buf = append(dst, '"', '\n')
+		if err := t.spill(); err != nil {
 			return some, err
 		}
 	}
@@ -78,11 +78,9 @@ func (t *textLines) scalars(v *store.View, o *Options) (some bool, err error) {
 			continue
 		}
 		some = true
-		t.name(&c)
-		out.buf = append(out.buf, ':', ' ')
-		out.buf = o.appendValue(out.buf, &c)
-		out.buf = append(out.buf, '\n')
-		if err := out.spill(); err != nil {
+		dst := append(t.name(out.buf, &c), ':', ' ')
+		out.buf = append(o.appendValue(dst, &c), '\n')
+		if err := t.spill(); err != nil {
 			return some, err
 		}
 	}
@@ -119,11 +117,10 @@ func (t *textLines) histograms(v *store.View, o *Options) (some bool, err error)
 			continue
 		}
 		some = true
-		t.name(&c)
-		if out.buf, err = t.histogram(out.buf, c.Histogram().Layout(), o.snapshot(&c), o); err != nil {
+		if out.buf, err = t.histogram(t.name(out.buf, &c), c.Histogram().Layout(), o.snapshot(&c), o); err != nil {
 			return some, err
 		}
-		if err := out.spill(); err != nil {
+		if err := t.spill(); err != nil {
 			return some, err
 		}
 	}
@@ -132,19 +129,29 @@ func (t *textLines) histograms(v *store.View, o *Options) (some bool, err error)
 
 // name appends the name of the stat under c. A received stat that follows
 // the program's stat of the same name is marked.
-func (t *textLines) name(c *store.Cursor) {
-	at := len(t.out.buf)
-	t.out.buf = c.AppendName(t.out.buf)
+func (t *textLines) name(dst []byte, c *store.Cursor) []byte {
+	at := len(dst)
+	dst = c.AppendName(dst)
 	if t.html {
-		t.out.buf = escapeHTML(t.out.buf, at)
+		dst = escapeHTML(dst, at)
 	}
-	name := t.out.buf[at:]
+	name := dst[at:]
 	switch {
 	case !c.Network():
-		t.own = append(t.own[:0], name...)
+		t.own = name
 	case string(name) == string(t.own):
-		t.out.buf = append(t.out.buf, " (received)"...)
+		dst = append(dst, " (received)"...)
 	}
+	return dst
+}
+
+// spill is the one of the output, which needs the bytes that own may be in again.
+func (t *textLines) spill() error {
+	if len(t.out.buf) >= bufferSize {
+		t.kept = append(t.kept[:0], t.own...)
+		t.own = t.kept
+	}
+	return t.out.spill()
 }
 
 // histogram appends what follows the name of a histogram.
