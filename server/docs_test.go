@@ -30,6 +30,12 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.Admin().Markdown()
+	compareDoc(t, path, got)
+}
+
+// compareDoc compares a page with its generated text, or writes it with -update.
+func compareDoc(t *testing.T, path string, got []byte) {
+	t.Helper()
 	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -41,6 +47,6 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not what the table says; run this test with -update", path)
+		t.Errorf("%s is not the generated text; run this test with -update", path)
 	}
 }

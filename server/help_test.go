@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +18,10 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// TestOwnMetricsHaveHelp checks that every metric of a server with all kinds of listeners
-// of lines, a relay and a sink has a help text. Those of clusters have none.
-func TestOwnMetricsHaveHelp(t *testing.T) {
+// TestStatistics checks that every metric of a server with all kinds of listeners of lines,
+// a relay and a sink has a help text, and keeps docs/statistics.md equal to these. Those
+// of clusters have none.
+func TestStatistics(t *testing.T) {
 	dir := t.TempDir()
 	st := store.New(store.Options{})
 	sink, err := jsonlines.New(jsonlines.Config{Options: sinkqueue.Options{Store: st}, Path: filepath.Join(dir, "out")})
@@ -37,6 +41,7 @@ func TestOwnMetricsHaveHelp(t *testing.T) {
 	described := st.Descriptions()
 	v := st.View()
 	defer v.Close()
+	rows := map[string]string{}
 	n := 0
 	for k := range store.KindHistogram + 1 {
 		if k == store.KindText {
@@ -47,13 +52,37 @@ func TestOwnMetricsHaveHelp(t *testing.T) {
 			if f := c.Family(); f != nil {
 				family = f.String()
 			}
-			help := described[family].Help
-			if help == "" || !strings.HasSuffix(help, ".") {
-				t.Errorf("the help text of %s is %q", family, help)
+			about := described[family]
+			if about.Help == "" || !strings.HasSuffix(about.Help, ".") {
+				t.Errorf("the help text of %s is %q", family, about.Help)
 			}
+			var tags []string
+			for _, l := range c.Labels() {
+				tags = append(tags, "`"+l.Name.String()+"`")
+			}
+			rows[family] = fmt.Sprintf("| `%s` | %s | %v | %s |\n", family, strings.Join(tags, ", "), k, strings.ReplaceAll(about.Help, "|", `\|`))
 		}
 	}
+	var page strings.Builder
+	page.WriteString(statisticsIntro)
+	group := ""
+	for _, family := range slices.Sorted(maps.Keys(rows)) {
+		if first, _, _ := strings.Cut(family, "."); first != group {
+			group = first
+			fmt.Fprintf(&page, "\n## %s\n\n| Name | Tags | Kind | Meaning |\n|---|---|---|---|\n", group)
+		}
+		page.WriteString(rows[family])
+	}
+	compareDoc(t, "../docs/statistics.md", []byte(page.String()))
 	if n < 100 {
 		t.Errorf("there are %d stats only", n)
 	}
 }
+
+const statisticsIntro = `# Statistics of the daemon
+
+What the daemon counts about itself, generated from the help texts of a server with an input for lines, a relay and a sink
+(` + "`go test ./server -run TestStatistics -update`" + `). Names are those of ` + "`/stats`" + `, where the values of tags are part of them; in the
+exposition dots are underscores and the product's name comes first. A metric is there when its part is: no relay, no
+` + "`relay.*`" + `. Clusters have the statistics of [clusters.md](clusters.md); the Go runtime's are ` + "`go_*`" + `, the process's ` + "`process_*`" + `.
+`
