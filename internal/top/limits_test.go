@@ -85,7 +85,7 @@ func TestOnlyHistogramsOpen(t *testing.T) {
 
 // TestHeadWithoutEvents has no time before the first event.
 func TestHeadWithoutEvents(t *testing.T) {
-	if head := newScreen(Style{}, "h", "", "name").head(); strings.Contains(head, "1970") || strings.Contains(head, "Z") {
+	if head := newScreen(Style{}, "h", "", "name").head(80); strings.Contains(head, "1970") || strings.Contains(head, "Z") {
 		t.Error(head)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Style is how a terminal can be written to.
@@ -320,7 +321,7 @@ func (s *screen) draw(columns, lines int) []string {
 		return []string{s.style.fit("too small", max(columns, 0))}
 	}
 	s.refresh()
-	out := []string{s.bold(s.style.fit(s.head(), columns))}
+	out := []string{s.bold(s.style.fit(s.head(columns), columns))}
 	var body []string
 	page := lines - frame
 	switch s.view {
@@ -349,7 +350,7 @@ func (s *screen) draw(columns, lines int) []string {
 	return append(out, s.bold(s.style.fit(s.foot(), columns)))
 }
 
-func (s *screen) head() string {
+func (s *screen) head(columns int) string {
 	state := "live"
 	if s.paused {
 		state = "paused"
@@ -378,7 +379,11 @@ func (s *screen) head() string {
 	if s.filter != "" {
 		parts = append(parts, "filter "+visible(s.filter))
 	}
-	return strings.Join(parts, "  ")
+	line := strings.Join(parts, "  ")
+	if s.model.millis > 0 && utf8.RuneCountInString(line) > columns {
+		line = strings.Join(slices.Delete(parts, 3, 4), "  ") // without the time
+	}
+	return line
 }
 
 func (s *screen) foot() string {

@@ -287,8 +287,8 @@ func TestManyStatsAreLeftOut(t *testing.T) {
 		s.model.rows[id] = &row{}
 	}
 	s.model.create(entry{"999999", "counter", "one.more"})
-	if !strings.Contains(s.head(), "1 left out") || len(s.model.rows) != maxRows {
-		t.Errorf("%d rows: %s", len(s.model.rows), s.head())
+	if !strings.Contains(s.head(80), "1 left out") || len(s.model.rows) != maxRows {
+		t.Errorf("%d rows: %s", len(s.model.rows), s.head(80))
 	}
 }
 
