@@ -229,6 +229,11 @@ func (t TTL) String() string {
 		when := " never"
 		if ttl != 0 {
 			when = " after " + ttl.String()
+			for _, zero := range [...]string{"m0s", "h0m"} {
+				if strings.HasSuffix(when, zero) {
+					when = when[:len(when)-2]
+				}
+			}
 		}
 		kinds = append(kinds, group(g).String()+when)
 	}
