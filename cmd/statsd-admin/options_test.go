@@ -236,3 +236,19 @@ func TestAlphabetsOfOptions(t *testing.T) {
 		t.Error("limits of the length of a product name")
 	}
 }
+
+// TestNearestFlag expects a third of the letters to change at most, or one longer flag.
+func TestNearestFlag(t *testing.T) {
+	fs := newFlagSet("")
+	for _, name := range []string{"abc", "abcdef", "long-name", "long-word", "single-flag"} {
+		fs.Bool(name, false, "")
+	}
+	for name, want := range map[string]string{
+		"abx": "--abc", "axx": "", "ax": "", "ab": "", "abcxxf": "--abcdef", "abcxxx": "", "abcdf": "--abcdef", "abxdf": "",
+		"long": "", "long-n": "--long-name", "s": "--single-flag", "": "", "x": "",
+	} {
+		if got := nearestFlag(fs, name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
