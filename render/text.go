@@ -99,7 +99,7 @@ func (t *textLines) scalars(v *store.View, o *Options) (some bool, err error) {
 			out.buf = strconv.AppendUint(append(out.buf, ':', ' '), s.Value, 10)
 			out.buf = append(out.buf, '\n')
 		}
-		if err := out.spill(); err != nil {
+		if err := t.spill(); err != nil {
 			return some, err
 		}
 	}
