@@ -94,6 +94,15 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	return err
 }
 
+// shortRevision shortens the revision in an identifier such as
+// revision/version/status/type/library, which /server_info has whole.
+func shortRevision(id string) string {
+	if revision, rest, ok := strings.Cut(id, "/"); ok && len(revision) > 7 {
+		return revision[:7] + "/" + rest
+	}
+	return id
+}
+
 // homeFacts appends the strip of facts about the server and returns the ID of its
 // node.
 func (s *Server) homeFacts(p *page) (node string) {
@@ -106,7 +115,7 @@ func (s *Server) homeFacts(p *page) (node string) {
 	fact("State", s.state())
 	if s.src.Info != nil {
 		info := s.src.Info()
-		fact("Version", info.Version)
+		fact("Version", shortRevision(info.Version))
 		fact("Up", info.UptimeCurrentEpoch.Truncate(time.Second).String())
 		if n := info.Node; n != nil {
 			node = n.ID

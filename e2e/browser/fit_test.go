@@ -40,7 +40,7 @@ func TestTablesFit(t *testing.T) {
 	p.medium(320, 2)
 	p.visit(base(d) + "/")
 	rows := eval[[]int](p, "[...document.querySelectorAll('.command')].map((e) => e.offsetHeight)")
-	if height := eval[float64](p, "document.documentElement.scrollHeight"); height > float64(64*len(rows)+530) {
+	if height := eval[float64](p, "document.documentElement.scrollHeight"); height > float64(64*len(rows)+500) {
 		t.Errorf("the home page has %v px for %d commands: %v", height, len(rows), rows)
 	} else {
 		t.Logf("the home page has %v px for %d commands", height, len(rows))
