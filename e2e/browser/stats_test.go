@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -95,6 +97,27 @@ func TestZeroPoint(t *testing.T) {
 	p.key(kb.Escape)
 	p.do(chromedp.Navigate("about:blank"))
 	p.clean(d.Admin)
+}
+
+// TestResetBeforeTheStream resets a counter between the page and the first event of its
+// stream, which then has less than the page.
+func TestResetBeforeTheStream(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	lines(t, d, "unseen:7|c")
+	d.Wait("unseen", func(s daemon.Stats) bool { return s["unseen"] == "7" })
+	f := newFaults(t, d)
+	f.deltas = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("content-type", "text/event-stream")
+		fmt.Fprintf(w, "event: delta\ndata: {\"v\":1,\"seq\":1,\"t\":%d,\"interval_ms\":0,\"new\":[[0,\"counter\",\"unseen\",0]],\"rows\":[[0,2,0]]}\n\n", time.Now().UnixMilli())
+		_ = http.NewResponseController(w).Flush() // the client may be gone
+		<-r.Context().Done()
+	}
+	p := open(t)
+	p.ready(f.URL + "/ui/stats?filter=^unseen")
+	p.until(cell("stat", "unseen") + ".textContent === '2' && " + cell("delta", "unseen") + ".textContent === '+2'")
+	p.do(chromedp.Navigate("about:blank"))
+	p.clean(strings.TrimPrefix(f.URL, "http://"))
 }
 
 // TestOrderIsFrozen sorts by value, both ways, and expects that rows do not move while

@@ -8,6 +8,7 @@ const words = {
   pause: 'Pause',
   live: 'Go live',
   none: '–',
+  quantiles: 'quantiles of the last interval with values',
 };
 
 const quiet = (e, zero) => {
@@ -180,15 +181,20 @@ class Live {
     return String(this.series.get(name)?.value ?? this.cells.get(name)?.stat[0]?.closest('[data-value]')?.dataset.value ?? '0');
   }
 
-  change(cells, name, value) {
+  change(cells, name, value, counter) {
     const base = this.bases.get(name);
+    if (base === undefined) {
+      return;
+    }
+    let change = difference(value, base);
+    if (counter && change.startsWith('-')) { // reset while the stream was not open
+      this.bases.set(name, '0');
+      change = String(value);
+    }
     for (const e of cells.delta) {
-      if (base !== undefined) {
-        const change = difference(value, base);
-        put(e, signed(change));
-        quiet(e, change === '0');
-        cellOf(e)?.setAttribute('data-value', change);
-      }
+      put(e, signed(change));
+      quiet(e, change === '0');
+      cellOf(e)?.setAttribute('data-value', change);
     }
   }
 
@@ -359,13 +365,14 @@ class Live {
         }
       }
       if (s.kind !== 'text') {
-        this.change(cells, name, s.value);
+        this.change(cells, name, s.value, s.kind === 'counter');
       }
       for (const e of s.quantiles ? cells.quantiles : []) {
         all('b', e).forEach((b, i) => {
           put(b, figures(s.quantiles[i] / b.dataset.unit) + b.dataset.symbol);
           b.dataset.value = s.quantiles[i];
         });
+        e.title = words.quantiles;
       }
     }
     if (s.rate !== undefined && (s.kind === 'counter' || s.kind === 'histogram')) {
