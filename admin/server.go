@@ -328,6 +328,7 @@ func (s *Server) Run(ctx context.Context) error {
 // running requests. The error has the number of handlers that did not return.
 func (s *Server) Close() error {
 	s.stopListening()
+	s.spare.close()
 	if n := s.connections.close(s.limits.ShutdownTime); n > 0 {
 		return fmt.Errorf("admin: %d requests did not finish in time", n)
 	}
@@ -384,7 +385,6 @@ func (s *Server) serve(ln net.Listener, at listenerKind) error {
 	s.mu.Unlock()
 
 	s.spare.fill()
-	defer s.spare.release()
 	if at.open && !at.metrics && (s.tls == nil || s.tls.ClientAuth != tls.RequireAndVerifyClientCert) {
 		s.warnExposed()
 	}

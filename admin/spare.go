@@ -21,6 +21,7 @@ const (
 type spare struct {
 	mu   sync.Mutex
 	file *os.File // nil while a connection has its descriptor
+	shut bool     // nothing is reserved any more
 
 	// patience is for the next client. Each silent one halves it, so that a queue of
 	// idle connections does not use up the time of a probe behind them, whose request
@@ -50,7 +51,7 @@ func (s *spare) awaits(nc net.Conn) bool {
 func (s *spare) fill() (full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == nil {
+	if s.file == nil && !s.shut {
 		var err error
 		s.file, err = os.Open(os.DevNull) // tried again with the next connection
 		return usedUp(err)
@@ -71,6 +72,14 @@ func (s *spare) release() bool {
 	_ = s.file.Close()
 	s.file = nil
 	return true
+}
+
+// close frees the descriptor for good: connections that end later reserve none.
+func (s *spare) close() {
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	s.release()
 }
 
 // accept accepts a connection. last is set if the connection uses the reserved
