@@ -181,6 +181,7 @@ func TestRotationLosesNothing(t *testing.T) {
 		s.cfg.Store.Root().Counter("b").Add(3)
 		tick(t, s)
 		if i%20 == 10 {
+			sinktest.Await(t, "the file", func() bool { _, err := os.Stat(s.cfg.Path); return err == nil })
 			if err := os.Rename(s.cfg.Path, fmt.Sprint(s.cfg.Path, i)); err != nil {
 				t.Fatal(err)
 			}
