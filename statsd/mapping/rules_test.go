@@ -117,6 +117,11 @@ func TestShadowed(t *testing.T) {
 		{"most-literal", globs("a.*", "a.b", "a.*"), true, map[int]int{2: 0}},
 		{"kinds", []Rule{{Match: "a", Name: "x", Kind: Counter}, {Match: "a", Name: "x"}, {Match: "a", Name: "x", Kind: Gauge}}, false, map[int]int{2: 1}},
 		{"regexes", []Rule{{Match: "a", Regex: true, Name: "x"}, {Match: "a", Regex: true, Name: "y", Kind: Gauge}, {Match: "b", Regex: true, Name: "z"}}, false, map[int]int{1: 0}},
+		{"regex-kinds", []Rule{
+			{Match: "a", Regex: true, Name: "x", Kind: Gauge}, {Match: "a", Regex: true, Name: "y"},
+			{Match: "a", Regex: true, Name: "z", Kind: Gauge}, {Match: "a", Regex: true, Name: "z", Kind: Set},
+			{Match: "a", Regex: true, Name: "z"},
+		}, false, map[int]int{2: 0, 3: 1, 4: 1}},
 		{"partial", []Rule{{Match: "a*", Partial: true, Name: "x"}, {Match: "ab", Name: "y"}, {Match: "ab*", Partial: true, Name: "z"}, {Match: "*", Name: "z"}, {Match: "c*d", Partial: true, Name: "w"}}, false, map[int]int{1: 0, 4: 3}},
 	}
 	for _, tt := range tests {
