@@ -97,9 +97,9 @@ func (s *Sink) histogram(h *histogram.Stats) {
 // identify the counter.
 func increments(packet []byte, yield func(key []byte, n uint64)) {
 	for line := range bytes.Lines(packet) {
-		_, rest, ok := bytes.Cut(line, []byte(typeCounter))
+		_, rest, _ := bytes.Cut(line, []byte(typeCounter))
 		at := bytes.LastIndex(rest, []byte(keyIncrement))
-		if !ok || at < 0 {
+		if at < 0 {
 			continue
 		}
 		if n := leading(rest[at+len(keyIncrement):]); n > 0 {
@@ -111,8 +111,8 @@ func increments(packet []byte, yield func(key []byte, n uint64)) {
 // observations returns the number of values of the histograms in a packet.
 func observations(packet []byte) (n uint64) {
 	for line := range bytes.Lines(packet) {
-		_, rest, ok := bytes.Cut(line, []byte(typeHistogram))
-		if at := bytes.LastIndex(rest, []byte(keyCount)); ok && at >= 0 {
+		_, rest, _ := bytes.Cut(line, []byte(typeHistogram))
+		if at := bytes.LastIndex(rest, []byte(keyCount)); at >= 0 {
 			n += leading(rest[at+len(keyCount):])
 		}
 	}
