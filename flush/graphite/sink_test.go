@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
@@ -501,6 +502,12 @@ func TestFieldsWithoutValuesOrTime(t *testing.T) {
 	if slices.Contains(without, ".count_ps") || !slices.Contains(with, ".count_ps") || len(with) != len(without)+1 {
 		t.Errorf("with an interval %q, without %q", with, without)
 	}
+}
+
+func TestNamelessStats(t *testing.T) {
+	sinktest.Nameless(t, func(st *store.Store) (flush.Movable, error) {
+		return New(Config{Options: sinkqueue.Options{Store: st}, Address: "127.0.0.1:1"})
+	}, increments)
 }
 
 func TestUndeliveredIncrementsReturn(t *testing.T) {

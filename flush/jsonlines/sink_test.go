@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
@@ -344,6 +345,12 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 			t.Errorf("percentiles %v: shares %v, want %v", tt.percentiles, shares, tt.want)
 		}
 	}
+}
+
+func TestNamelessStats(t *testing.T) {
+	sinktest.Nameless(t, func(st *store.Store) (flush.Movable, error) {
+		return New(Config{Options: sinkqueue.Options{Store: st}, Path: filepath.Join(t.TempDir(), "lines")})
+	}, increments)
 }
 
 func TestUndeliveredIncrementsReturn(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
@@ -420,6 +421,12 @@ func TestSizeOfRequests(t *testing.T) {
 		s.Release(true)
 		stop()
 	}
+}
+
+func TestNamelessStats(t *testing.T) {
+	sinktest.Nameless(t, func(st *store.Store) (flush.Movable, error) {
+		return New(Config{Options: sinkqueue.Options{Store: st}, Transport: &receiver{}, Delta: true})
+	}, increments)
 }
 
 func TestUndeliveredIncrementsReturn(t *testing.T) {

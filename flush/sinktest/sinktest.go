@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -228,6 +229,48 @@ func Owed(t *testing.T, st *store.Store, s flush.Movable, increments func(data [
 	}
 	if len(lost) != 0 || grown != 0 {
 		t.Errorf("%d series were not sent, and the growth of %d is missing", len(lost), grown)
+	}
+}
+
+// Nameless checks for each kind that a stat without a name is counted and not sent, and
+// that counters beside it are sent. The sink sends increments and does not run; increments
+// reads them as in [sinkqueue.Config].
+func Nameless(t *testing.T, newSink func(*store.Store) (flush.Movable, error), increments func(data []byte, yield func(key []byte, n uint64))) {
+	t.Helper()
+	for kind, add := range map[store.Kind]func(*store.Scope){
+		store.KindCounter:   func(s *store.Scope) { s.Counter("").Inc() },
+		store.KindGauge:     func(s *store.Scope) { s.Gauge("").Set(1) },
+		store.KindHistogram: func(s *store.Scope) { s.Histogram("", store.Unspecified).Record(1) },
+	} {
+		st := store.New(store.Options{})
+		s, err := newSink(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.Root().Counter("sinktest.a").Add(1)
+		add(st.Root())
+		st.Root().Counter("sinktest.z").Add(2)
+		snap := st.Flush(store.FlushOptions{})
+		if err := s.Flush(snap); err != nil {
+			t.Fatal(err)
+		}
+		snap.Close()
+		var sent []uint64
+		for _, p := range s.Hold(t.Context()) {
+			increments(p.Data, func(key []byte, n uint64) {
+				if bytes.Contains(key, []byte("sinktest")) {
+					sent = append(sent, n)
+				}
+			})
+		}
+		s.Release(true)
+		slices.Sort(sent)
+		if !slices.Equal(sent, []uint64{1, 2}) {
+			t.Errorf("%v: increments %d, want 1 and 2", kind, sent)
+		}
+		if n := Own(st, s.Name(), "skipped_names"); n != 1 {
+			t.Errorf("%v: %d stats are counted, want 1", kind, n)
+		}
 	}
 }
 
