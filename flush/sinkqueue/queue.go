@@ -214,9 +214,6 @@ func (q *Queue) Add(data []byte, metrics int) { q.AddTo(0, data, metrics) }
 
 // AddAll is Add for packets whose order does not matter. It reorders them.
 func (q *Queue) AddAll(packets []Packed) {
-	if len(packets) == 0 {
-		return
-	}
 	largestFirst(packets)
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -261,6 +261,31 @@ func TestCloseSendsTheRestAndGivesUpAtAnError(t *testing.T) {
 	})
 }
 
+// TestNothingIsSentAfterTheEnd: the context ends while the first packets are sent, whatever
+// becomes of them.
+func TestNothingIsSentAfterTheEnd(t *testing.T) {
+	for name, err := range map[string]error{
+		"sent": nil, "down": errDown, "refused": sinkqueue.ErrRefused, "ambiguous": sinkqueue.ErrAmbiguous, "together": nil,
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		attempts := 0
+		cfg := sinkqueue.Config{
+			Options: sinkqueue.Options{Name: "out", Store: store.New(store.Options{})},
+			Send:    func(context.Context, []byte) (int, error) { attempts++; cancel(); return 0, err },
+		}
+		if name == "together" {
+			cfg.SendAll = func([][]byte) bool { attempts++; cancel(); return true }
+		}
+		q := sinkqueue.New(cfg)
+		q.AddAll([]sinkqueue.Packed{{Data: []byte("a:1\n"), Metrics: 1}, {Data: []byte("b:1\n"), Metrics: 1}})
+		q.Add([]byte("c:1\n"), 1)
+		q.Run(ctx)
+		if attempts != 1 {
+			t.Errorf("%s: %d attempts, want 1", name, attempts)
+		}
+	}
+}
+
 func TestPanicOfTheSenderIsAmbiguous(t *testing.T) {
 	panics := guardtest.New(t)
 	var fuse guardtest.Fuse

@@ -41,8 +41,12 @@ func TestSender(t *testing.T) {
 		}
 		r.fail(nil)
 		s.Release(true)
+		time.Sleep(time.Minute) // the shard is idle
 		if !s.Inherit(parcels[0]) {
 			t.Error("the parcel is refused")
+		}
+		if synctest.Wait(); r.text() != "|a:1\n" {
+			t.Errorf("sent %q before the end", r.text())
 		}
 		s.Close()
 		s.Close()
