@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"strconv"
 	"time"
@@ -223,13 +222,12 @@ func (s *Sink) count(n uint64) {
 	s.put(&s.counts, strconv.AppendUint(append(s.path, ' '), n, 10))
 }
 
-// sendGauges adds all gauges that were ever set. Graphite has no value that is not
-// finite.
+// sendGauges adds all gauges that were ever set.
 func (s *Sink) sendGauges(l paths) {
 	v := s.cfg.Store.View()
 	defer v.Close()
 	s.cfg.Filter.Used(v, store.KindGauge, func(c *store.Cursor) {
-		if x := c.Float(); !math.IsNaN(x) && !math.IsInf(x, 0) && s.describe(c) {
+		if s.describe(c) {
 			s.path = append(s.appendPath(s.path[:0], l.gauge, ""), ' ')
 			s.put(&s.values, c.AppendInterval(s.path))
 		}

@@ -2,7 +2,6 @@ package jsonlines
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -65,13 +64,7 @@ func (s *Sink) counter(n uint64) {
 }
 
 func (s *Sink) gauge(c *store.Cursor) {
-	b := append(s.begin(typeGauge), `,"value":`...)
-	if x := c.Float(); math.IsNaN(x) || math.IsInf(x, 0) {
-		b = append(b, "null"...)
-	} else {
-		b = c.AppendValue(b)
-	}
-	s.end(b)
+	s.end(c.AppendValue(append(s.begin(typeGauge), `,"value":`...)))
 }
 
 func (s *Sink) histogram(h *histogram.Stats) {
