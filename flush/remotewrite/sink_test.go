@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -403,6 +404,51 @@ func TestSharedNames(t *testing.T) {
 	w.stop()
 	if got := strings.Join(r.names(), ", "); got != "proxy_a_b stat_name=a+b, proxy_a_b stat_name=a-b" || r.last("proxy_a_b stat_name=a+b") != 2 {
 		t.Errorf("series %s", got)
+	}
+}
+
+// TestValuesOfLabels: a label without a value is "true" if it was received or is in the
+// configuration, and otherwise none; other values are valid UTF-8.
+func TestValuesOfLabels(t *testing.T) {
+	r := receive(t, Version2)
+	w := write(t, Config{HTTP: to(r.url), Options: sinkqueue.Options{Tags: []tags.Tag{{Name: "canary"}, {Name: "dc", Value: "x\xff"}}}}, store.Options{})
+	network := w.st.ScopeWith("", store.ScopeOptions{Network: true})
+	for _, sc := range []*store.Scope{w.st.Root(), network} {
+		sc.Counter("kept", tags.Tag{Name: "bare"}, tags.Tag{Name: "k", Value: "é"}).Inc()
+	}
+	network.Counter("cut", tags.Tag{Name: "k", Value: "é\xc3"}).Inc()
+	w.tick()
+	w.stop()
+	want := []string{
+		"cut canary=true dc=x\ufffd k=é\ufffd stat_name=cut.k.é\ufffd",
+		"kept bare=true canary=true dc=x\ufffd k=é",
+		"proxy_kept canary=true dc=x\ufffd k=é",
+	}
+	if got := r.names(); !slices.Equal(got, want) {
+		t.Errorf("series %q, want %q", got, want)
+	}
+}
+
+// TestUnitsOfHistograms: with NetworkSeconds, received timers are in seconds, and nothing else is.
+func TestUnitsOfHistograms(t *testing.T) {
+	for _, seconds := range []bool{true, false} {
+		r := receive(t, Version1)
+		w := write(t, Config{HTTP: to(r.url), Version: Version1}, store.Options{Naming: naming.Rules{NetworkSeconds: seconds}})
+		want := map[string]float64{"proxy_own_timer_sum": 4000, "proxy_own_sizes_sum": 4000, "timer_sum": 4000, "sizes_sum": 4000}
+		if seconds {
+			want["timer_sum"] = 4
+		}
+		for prefix, sc := range map[string]*store.Scope{"own_": w.st.Root(), "": w.st.ScopeWith("", store.ScopeOptions{Network: true})} {
+			sc.Histogram(prefix+"timer", store.Milliseconds).Record(4000)
+			sc.Histogram(prefix+"sizes", store.Unspecified).Record(4000)
+		}
+		w.tick()
+		w.stop()
+		for name, sum := range want {
+			if got := r.last(name); math.Abs(got-sum) > sum/10 {
+				t.Errorf("seconds %t: %s is %v, want %v", seconds, name, got, sum)
+			}
+		}
 	}
 }
 
