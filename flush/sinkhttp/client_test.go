@@ -55,6 +55,19 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestRedirectsAreNotFollowed: credentials and stats go to the configured receiver alone.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server got a request") }))
+	defer other.Close()
+	for _, status := range []int{302, 307, 308} {
+		srv := httptest.NewServer(http.RedirectHandler(other.URL, status))
+		if a, err := post(t, Config{URL: srv.URL}, "body"); err != nil || a.Status != status {
+			t.Errorf("%v %+v, want status %d", err, a, status)
+		}
+		srv.Close()
+	}
+}
+
 // raw answers each connection with f.
 func raw(t *testing.T, f func(net.Conn, *bufio.Reader)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
