@@ -274,6 +274,9 @@ func TestOnAdmin(t *testing.T) {
 		if h.Snapshot().Used {
 			t.Error("a timer flushed")
 		}
+		if got := s.Sinks()[0].Interval; got != 0 {
+			t.Errorf("the sink has an interval of %v", got)
+		}
 		s.FlushForAdmin()
 		if h.Snapshot().Interval.Count() != 1 {
 			t.Error("the flush is not visible when FlushForAdmin returns")
