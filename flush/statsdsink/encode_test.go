@@ -1,8 +1,10 @@
 package statsdsink
 
 import (
+	"context"
 	"maps"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -215,6 +217,7 @@ func TestConfigErrors(t *testing.T) {
 		{Options: with, Network: Unixgram, Address: "relative"},
 		{Options: with, Network: "sctp", Address: "a:1"},
 		{Options: with, Address: "a:1", Events: true},
+		{Options: with, Network: UDP, Dial: func(context.Context) (net.Conn, error) { return nil, nil }},
 		{Options: sinkqueue.Options{Store: st, Tags: []tags.Tag{{Name: "a"}}}, Address: "a:1"},
 		{Options: sinkqueue.Options{Store: st, Interval: -1}, Address: "a:1"},
 	} {
