@@ -319,9 +319,6 @@ func (q *Queue) Skipped() { q.skipped.Inc() }
 // Dropped counts metrics that are dropped before they are in a packet.
 func (q *Queue) Dropped(metrics int) { q.droppedMetrics.Add(uint64(metrics)) }
 
-// LostValues counts values of histograms that cannot be delivered.
-func (q *Queue) LostValues(n uint64) { q.lostValues.Add(n) }
-
 // Delivery returns the state of the queue.
 func (q *Queue) Delivery() flush.SinkDelivery {
 	d := flush.SinkDelivery{
