@@ -25,7 +25,7 @@ func (s *StatsD) setFilters(d *decoder, n *yaml.Node, path string) {
 		{"tag_values", list(&f.Values, func(v *statsd.TagValues) setter {
 			return func(d *decoder, n *yaml.Node, path string) {
 				v.Other = "other"
-				seen := d.message(n, path, []field{{"key", nonEmpty(&v.Key)}, {"max", whole(&v.Max, 0, math.MaxInt32)}, {"other", nonEmpty(&v.Other)}})
+				seen := d.message(n, path, []field{{"key", nonEmpty(&v.Key)}, {"max", whole(&v.Max, 1, math.MaxInt32)}, {"other", nonEmpty(&v.Other)}})
 				d.require(n, path, seen, "key", "max")
 			}
 		})},

@@ -300,6 +300,7 @@ func TestSingleErrors(t *testing.T) {
 		{"circuit-stream", "a.yaml", "stats_sinks: [{name: circuit_stream, typed_config: {buckets: 4}}]\n", "stats_sinks[0].typed_config.buckets: unknown field; allowed: @type, num_buckets"},
 		{"negative-counters", "a.yaml", "statsd: {parse: {negative_counters: gauge}}\n", "a.yaml:1:37: statsd.parse.negative_counters: gauge is only for the counters that gauge_counters names, and it names none"},
 		{"filter-of-no-tags", "a.yaml", "statsd: {filters: {tags: [{names: [{prefix: a}]}]}}\n", "a.yaml:1:27: statsd.filters.tags[0]: needs drop or keep: keys of tags"},
+		{"filter-limit", "a.yaml", "statsd: {filters: {tag_values: [{key: a, max: 0}]}}\n", "a.yaml:1:47: statsd.filters.tag_values[0].max: "},
 		{"filter-without-limit", "a.yaml", "statsd: {filters: {tag_values: [{key: a}]}}\n", "a.yaml:1:33: statsd.filters.tag_values[0].max: required field is not set"},
 		{"gauge-counters", "a.yaml", "statsd: {parse: {gauge_counters: [{prefix: a}]}}\n", "a.yaml:1:34: statsd.parse.gauge_counters: has no effect unless negative_counters is gauge"},
 		{"listener-no-scheme", "a.yaml", "statsd: {listeners: [{address: '127.0.0.1:8125'}]}\n", "is not a listener address: no ://"},
