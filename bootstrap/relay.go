@@ -2,7 +2,8 @@ package bootstrap
 
 import (
 	"cmp"
-	"strconv"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,22 +12,48 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// setRelay reads the routes of the relay.
-func (s *StatsD) setRelay(d *decoder, n *yaml.Node, path string) {
-	var targets []*yaml.Node
-	list(&s.Relay, func(rt *relay.Route) setter {
-		return func(d *decoder, n *yaml.Node, path string) {
-			targets = append(targets, setRoute(rt, d, n, path))
-		}
-	})(d, n, path)
-	names := map[string]bool{}
-	for i, rt := range s.Relay {
-		for j, t := range rt.Targets {
+// relayTarget is a target of the relay with its place in the file.
+type relayTarget struct {
+	*relay.Target
+	at, address *yaml.Node // address is nil if the field is not set
+	path        string
+}
+
+// setRelay reads the routes of the relay and adds their targets to targets.
+func (s *StatsD) setRelay(targets *[]relayTarget) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		list(&s.Relay, func(rt *relay.Route) setter {
+			return func(d *decoder, n *yaml.Node, path string) { setRoute(rt, targets, d, n, path) }
+		})(d, n, path)
+		names := map[string]bool{}
+		for _, t := range *targets {
 			name := cmp.Or(t.Name, t.Address)
 			if name != "" && names[name] {
-				d.errorf(targets[i].Content[j], join(path+"["+strconv.Itoa(i)+"]", "targets["+strconv.Itoa(j)+"]"), "second target named %q; set different names", name)
+				d.errorf(t.at, t.path, "second target named %q; set different names", name)
 			}
 			names[name] = true
+		}
+	}
+}
+
+// checkLoops reports the targets that are listeners of the same server.
+func (s *StatsD) checkLoops(d *decoder, targets []relayTarget) {
+	var own []string
+	for _, l := range s.Listeners {
+		switch host := l.Host; l.Network {
+		case NetworkUDP, NetworkTCP:
+			if !host.IsValid() {
+				host = netip.IPv6Unspecified()
+			}
+			own = append(own, string(l.Network)+"://"+netip.AddrPortFrom(host, l.Port).String())
+		default:
+			own = append(own, l.Address)
+		}
+	}
+	for _, t := range targets {
+		if l := relay.OwnListener(t.Address, own); l != "" {
+			l = s.Listeners[slices.Index(own, l)].Address
+			d.errorf(t.address, join(t.path, "address"), "%q is the listener %s of this server: every line would loop; want the address of another server", t.Address, l)
 		}
 	}
 }
@@ -39,8 +66,8 @@ func (s *StatsD) setLoopCheck(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-// setRoute reads a route and returns the list of its targets, or nil.
-func setRoute(rt *relay.Route, d *decoder, n *yaml.Node, path string) *yaml.Node {
+// setRoute reads a route and adds its targets to targets.
+func setRoute(rt *relay.Route, targets *[]relayTarget, d *decoder, n *yaml.Node, path string) {
 	hashed := false
 	key := relay.Name
 	seen := d.message(n, path, []field{
@@ -49,7 +76,9 @@ func setRoute(rt *relay.Route, d *decoder, n *yaml.Node, path string) *yaml.Node
 		{"match", list(&rt.Prefixes, nonEmpty)},
 		{"invalid", boolean(&rt.Invalid)},
 		{"targets", list(&rt.Targets, func(t *relay.Target) setter {
-			return func(d *decoder, n *yaml.Node, path string) { setTarget(t, d, n, path) }
+			return func(d *decoder, n *yaml.Node, path string) {
+				*targets = append(*targets, relayTarget{t, n, setTarget(t, d, n, path), path})
+			}
 		})},
 	})
 	d.require(n, path, seen, "targets")
@@ -58,14 +87,13 @@ func setRoute(rt *relay.Route, d *decoder, n *yaml.Node, path string) *yaml.Node
 	} else if at, ok := seen["hash_on"]; ok {
 		d.errorf(at, join(path, "hash_on"), "has no effect unless mode is hash")
 	}
-	at, ok := seen["targets"]
-	if ok && at.Kind == yaml.SequenceNode && (len(rt.Targets) == 0 || len(rt.Targets) > relay.MaxTargets) {
+	if at, ok := seen["targets"]; ok && at.Kind == yaml.SequenceNode && (len(rt.Targets) == 0 || len(rt.Targets) > relay.MaxTargets) {
 		d.errorf(at, join(path, "targets"), "%d targets; 1 to %d are allowed", len(rt.Targets), relay.MaxTargets)
 	}
-	return at
 }
 
-func setTarget(t *relay.Target, d *decoder, n *yaml.Node, path string) {
+// setTarget reads a target and returns its address, nil if the field is not set.
+func setTarget(t *relay.Target, d *decoder, n *yaml.Node, path string) *yaml.Node {
 	h := &t.Health
 	seen := d.message(n, path, []field{
 		{"address", targetAddress(&t.Address)},
@@ -91,6 +119,7 @@ func setTarget(t *relay.Target, d *decoder, n *yaml.Node, path string) {
 	if at, ok := seen["name"]; ok {
 		checkName(d, at, join(path, "name"), t.Name)
 	}
+	return seen["address"]
 }
 
 // targetAddress reads protocol://host:port or protocol:///path.

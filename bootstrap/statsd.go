@@ -80,6 +80,7 @@ func (s *StatsD) setTTL(d *decoder, n *yaml.Node, path string) {
 
 func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	s.Enabled = true
+	var targets []relayTarget
 	seen := d.message(n, path, []field{
 		{"listeners", list(&s.Listeners, func(l *StatsDListener) setter { return l.set })},
 		{"parse", s.setParse},
@@ -96,7 +97,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 		{"keep_rejected", not(&s.ForgetRejected)},
 		{"filters", s.setFilters},
 		{"mapping", s.Mapping.set},
-		{"relay", s.setRelay},
+		{"relay", s.setRelay(&targets)},
 		{"relay_only", boolean(&s.RelayOnly)},
 		{"relay_loop_check", s.setLoopCheck},
 		{"self_metrics", enum(&s.ExporterMetrics, "none, statsd_exporter", false, true)},
@@ -116,16 +117,15 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	if s.ExporterMetrics {
 		s.Naming.Namespaces = append(s.Naming.Namespaces, statsd.ExporterNamespace)
 	}
-	_, given := seen["listeners"]
-	if !given && n.Kind == yaml.MappingNode {
+	if _, given := seen["listeners"]; !given && n.Kind == yaml.MappingNode {
 		port := uint16(8125)
 		for _, network := range []StatsDNetwork{NetworkUDP, NetworkTCP} {
 			l := StatsDListener{Network: network, Host: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Port: port}
 			l.Address = string(network) + "://127.0.0.1:8125"
 			s.Listeners = append(s.Listeners, l)
 		}
-		return
 	}
+	s.checkLoops(d, targets)
 	names := make(map[string]bool)
 	for i, l := range s.Listeners {
 		if l.Name != "" && names[l.Name] {

@@ -18,26 +18,34 @@ type listener struct {
 	path    string
 }
 
+// parseListener reads an address such as "udp://0.0.0.0:8125".
+func parseListener(address string) (listener, error) {
+	scheme, place, _ := strings.Cut(address, "://")
+	l := listener{address: address, network: strings.TrimRight(scheme, "46")}
+	switch {
+	case strings.HasPrefix(scheme, "unix"):
+		l.network, l.path = "unix", place
+		return l, nil
+	case scheme == "tls":
+		l.network = "tcp"
+	}
+	var err error
+	if l.at, err = netip.ParseAddrPort(place); err != nil {
+		return listener{}, fmt.Errorf("relay: the listener %q has no address: %w", address, err)
+	}
+	return l, nil
+}
+
 // SetListeners sets the addresses on which the program itself receives lines,
 // such as "udp://0.0.0.0:8125". It returns an error if a target has such an
-// address, because every line would loop. For targets with host names, the
-// check is made when a connection is opened, which then fails.
+// address, because every line would loop. For targets with host names other than
+// localhost, the check is made when a connection is opened, which then fails.
 func (r *Relay) SetListeners(addresses []string) error {
 	var own []listener
 	for _, a := range addresses {
-		scheme, place, _ := strings.Cut(a, "://")
-		l := listener{address: a, network: strings.TrimRight(scheme, "46")}
-		switch {
-		case strings.HasPrefix(scheme, "unix"):
-			l.network, l.path = "unix", place
-		case scheme == "tls":
-			l.network = "tcp"
-		}
-		if l.path == "" {
-			var err error
-			if l.at, err = netip.ParseAddrPort(place); err != nil {
-				return fmt.Errorf("relay: the listener %q has no address: %w", a, err)
-			}
+		l, err := parseListener(a)
+		if err != nil {
+			return err
 		}
 		own = append(own, l)
 	}
@@ -45,52 +53,74 @@ func (r *Relay) SetListeners(addresses []string) error {
 	r.own = own
 	r.mu.Unlock()
 	for _, t := range r.targets {
-		if err := r.checkLoop(t, literal(t)); err != nil {
-			return err
+		if l := OwnListener(t.cfg.Address, addresses); l != "" {
+			return loopError(t, l)
 		}
 	}
 	return nil
 }
 
-// literal returns the address of t if no name has to be resolved, or nil.
-func literal(t *target) net.Addr {
-	switch t.network {
-	case sinkqueue.TCP, sinkqueue.UDP:
-		at, err := netip.ParseAddrPort(t.location)
-		if err != nil {
-			return nil
-		}
-		return net.TCPAddrFromAddrPort(at)
+// OwnListener returns the first of listeners, the addresses of a program as in
+// [Relay.SetListeners], that receives what the program sends to a target, or "".
+// No host name is resolved; localhost is 127.0.0.1.
+func OwnListener(target string, listeners []string) string {
+	network, location, _, err := SplitAddress(target)
+	if err != nil {
+		return ""
 	}
-	return &net.UnixAddr{Name: t.location}
+	var at netip.AddrPort
+	switch network {
+	case sinkqueue.TCP, sinkqueue.UDP:
+		if port, ok := strings.CutPrefix(location, "localhost:"); ok {
+			location = "127.0.0.1:" + port
+		}
+		if at, err = netip.ParseAddrPort(location); err != nil {
+			return ""
+		}
+		location = ""
+	default:
+		network = "unix"
+	}
+	for _, a := range listeners {
+		if l, err := parseListener(a); err == nil && l.receives(string(network), location, at) {
+			return a
+		}
+	}
+	return ""
 }
 
-// checkLoop returns an error if t is a listener of the program.
+// checkLoop returns an error if the connection of t is to a listener of the program.
 func (r *Relay) checkLoop(t *target, remote net.Addr) error {
-	network, path := "unix", ""
+	network, path := string(t.network), ""
 	var at netip.AddrPort
 	switch a := remote.(type) {
 	case *net.TCPAddr:
-		network, at = "tcp", a.AddrPort()
+		at = a.AddrPort()
 	case *net.UDPAddr:
-		network, at = "udp", a.AddrPort()
+		at = a.AddrPort()
 	case *net.UnixAddr:
-		path = t.location
+		network, path = "unix", t.location
 	default:
 		return nil
-	}
-	if t.network == sinkqueue.UDP {
-		network = "udp"
 	}
 	r.mu.Lock()
 	own := r.own
 	r.mu.Unlock()
 	for _, l := range own {
-		if l.network == network && l.path == path && (path != "" || l.at.Port() == at.Port() && covers(l.at.Addr(), at.Addr())) {
-			return fmt.Errorf("relay: target %q is the listener %s of this server: lines would loop", t.cfg.Name, l.address)
+		if l.receives(network, path, at) {
+			return loopError(t, l.address)
 		}
 	}
 	return nil
+}
+
+func loopError(t *target, listener string) error {
+	return fmt.Errorf("relay: target %q is the listener %s of this server: lines would loop", t.cfg.Name, listener)
+}
+
+// receives reports whether l receives what this host sends to a path or to at.
+func (l *listener) receives(network, path string, at netip.AddrPort) bool {
+	return l.network == network && l.path == path && (path != "" || l.at.Port() == at.Port() && covers(l.at.Addr(), at.Addr()))
 }
 
 // covers reports whether a listener on the address own receives what this host sends

@@ -573,6 +573,8 @@ func TestLoopsAreRefused(t *testing.T) {
 		{"tcp://0.0.0.0:8125", "tcp://192.0.2.1:8125", false},
 		{"unixgram:///run/a", "unixgram:///run/a", true},
 		{"unixlines:///run/a", "unixgram:///run/b", false},
+		{"udp://0.0.0.0:8125", "udp://localhost:8125", true},
+		{"udp://[::]:8125", "udp://nothing.invalid:8125", false},
 	} {
 		w := newWorld(t, Route{Targets: []Target{{Address: tt.target}}})
 		if err := w.SetListeners([]string{tt.own}); err != nil != tt.loop {
@@ -595,9 +597,11 @@ func TestLoopsAreRefused(t *testing.T) {
 	defer own.Close()
 	_, port, _ := net.SplitHostPort(own.Addr().String())
 	w := newWorld(t, Route{Targets: tcp("localhost:" + port)})
-	if err := w.SetListeners([]string{"tcp://" + own.Addr().String()}); err != nil {
+	l, err := parseListener("tcp://" + own.Addr().String())
+	if err != nil {
 		t.Fatal(err)
 	}
+	w.own = []listener{l} // as if the address of the name were not known at the start
 	stop := w.run()
 	w.add("a:1|c")
 	until(t, "the target to be down", func() bool { return !w.targets[0].up.Load() })
