@@ -46,7 +46,7 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 		}
 		found := false
 		for line := range strings.Lines(d.Output()) {
-			found = found || strings.Contains(line, "sink stopped with unsent data") && strings.Contains(line, "sink="+name+" ") && strings.Contains(line, want)
+			found = found || strings.Contains(line, "sink: stopped with unsent data") && strings.Contains(line, "sink="+name+" ") && strings.Contains(line, want)
 		}
 		if !found {
 			t.Errorf("the log does not say what %s has lost", name)

@@ -202,20 +202,27 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		to.fail(nil)
 		time.Sleep(time.Minute)
 		stop()
-		if text := log.String(); strings.Count(text, "sink cannot send") != 1 || strings.Count(text, "sink sends again") != 1 {
+		if text := log.String(); strings.Count(text, "sink: cannot send, retrying") != 1 || strings.Count(text, "sink: sending again") != 1 {
 			t.Errorf("logged %s", text)
 		}
 	})
 }
 
 // TestLossesAreLogged: a receiver that refuses everything, because of a wrong path for
-// example, is in the log, once a minute.
+// example, is in the log, once a minute, in the words of the queue.
 func TestLossesAreLogged(t *testing.T) {
-	for _, reason := range []error{sinkqueue.ErrRefused, sinkqueue.ErrAmbiguous} {
+	for _, tt := range []struct {
+		reason error
+		words  sinkqueue.Words
+		want   string
+	}{
+		{sinkqueue.ErrRefused, sinkqueue.Words{}, `msg="sink: packets are not retried" sink=out packets=1 `},
+		{sinkqueue.ErrAmbiguous, sinkqueue.Words{Scope: "relay", Tag: "target", Unit: "lines"}, `msg="relay: packets are not retried" target=out packets=1 `},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
-			q, _, stop := queue(t, &target{err: fmt.Errorf("status 404: %w", reason)}, func(c *sinkqueue.Config) {
-				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			q, _, stop := queue(t, &target{err: fmt.Errorf("status 404: %w", tt.reason)}, func(c *sinkqueue.Config) {
+				c.Words, c.Logger = tt.words, slog.New(slog.NewTextHandler(&log, nil))
 			})
 			for range 100 {
 				q.Add([]byte("a:1\n"), 1)
@@ -223,7 +230,7 @@ func TestLossesAreLogged(t *testing.T) {
 			}
 			stop()
 			text := log.String()
-			if strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, `msg="sink does not send again" sink=out packets=1 error="status 404: `) || !strings.Contains(text, "packets=60 ") {
+			if strings.Count(text, "level=WARN") != 2 || !strings.Contains(text, tt.want+`error="status 404: `) || !strings.Contains(text, "packets=60 ") {
 				t.Errorf("logged %s", text)
 			}
 		})

@@ -462,17 +462,17 @@ func (q *Queue) lose() {
 	switch {
 	case metrics == 0 && increments == 0:
 	case q.lostIn == nil:
-		q.log(slog.LevelWarn, q.cfg.Words.Tag+" stopped with unsent data", q.cfg.Words.Unit, metrics)
+		q.log(slog.LevelWarn, "stopped with unsent data", q.cfg.Words.Unit, metrics)
 	default:
-		q.log(slog.LevelWarn, q.cfg.Words.Tag+" stopped with unsent data", q.cfg.Words.Unit, metrics, "increments", increments, "values", values)
+		q.log(slog.LevelWarn, "stopped with unsent data", q.cfg.Words.Unit, metrics, "increments", increments, "values", values)
 	}
 }
 
-// lossInterval is the least time between two warnings about packets that are not sent
-// again.
+// lossInterval is the least time between two warnings about packets that are not
+// retried.
 const lossInterval = time.Minute
 
-// warnLoss logs that a packet is not sent again after err, at most once in a while: a
+// warnLoss logs that a packet is not retried after err, at most once in a while: a
 // receiver that refuses one packet often refuses all.
 func (q *Queue) warnLoss(err error) {
 	q.mu.Lock()
@@ -484,12 +484,12 @@ func (q *Queue) warnLoss(err error) {
 	}
 	q.mu.Unlock()
 	if !silent {
-		q.log(slog.LevelWarn, q.cfg.Words.Tag+" does not send again", "packets", n, "error", err)
+		q.log(slog.LevelWarn, "packets are not retried", "packets", n, "error", err)
 	}
 }
 
 func (q *Queue) log(level slog.Level, msg string, args ...any) {
 	if q.cfg.Logger != nil {
-		q.cfg.Logger.Log(context.Background(), level, msg, append([]any{q.cfg.Words.Tag, q.cfg.Name}, args...)...)
+		q.cfg.Logger.Log(context.Background(), level, q.cfg.Words.Scope+": "+msg, append([]any{q.cfg.Words.Tag, q.cfg.Name}, args...)...)
 	}
 }

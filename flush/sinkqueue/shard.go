@@ -192,7 +192,7 @@ func (s *shard) run(ctx context.Context) {
 			s.settle(p, before, false, err, time.Time{})
 			if err == nil {
 				if !failing.IsZero() && q.failing.Add(-1) == 0 {
-					q.log(slog.LevelInfo, q.cfg.Words.Tag+" sends again", "after", time.Since(failing))
+					q.log(slog.LevelInfo, "sending again", "after", time.Since(failing))
 				}
 				failing, pause = time.Time{}, MinRetry
 			} else {
@@ -206,7 +206,7 @@ func (s *shard) run(ctx context.Context) {
 		if failing.IsZero() {
 			failing = time.Now()
 			if q.failing.Add(1) == 1 {
-				q.log(slog.LevelWarn, q.cfg.Words.Tag+" cannot send", "error", err)
+				q.log(slog.LevelWarn, "cannot send, retrying", "error", err)
 			}
 		}
 		wait := time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))

@@ -154,7 +154,7 @@ func (t *target) note(f *failures, err error) {
 	if up {
 		t.upGauge.Set(1)
 		t.queue.Retry()
-		log.Info("relay: a target is up again", "target", t.cfg.Name)
+		log.Info("relay: target is up again", "target", t.cfg.Name)
 		return
 	}
 	t.upGauge.Set(0)
@@ -162,7 +162,7 @@ func (t *target) note(f *failures, err error) {
 	case t.wake <- struct{}{}:
 	default:
 	}
-	log.Warn("relay: a target is down", "target", t.cfg.Name, "error", why)
+	log.Warn("relay: target is down", "target", t.cfg.Name, "error", why)
 }
 
 // watch checks t until ctx ends: its health, and whether it can be connected to again
