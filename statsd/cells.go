@@ -274,15 +274,16 @@ func (ce *cell) convert(typ line.Type, values []line.Value) {
 	}
 }
 
-// newest reports whether a value with that timestamp may replace the value of a
-// gauge: no newer one was set before. A value without timestamp, 0, always may.
-func (ce *cell) newest(t uint64) bool {
-	if t == 0 {
-		return true
-	}
+// maxAhead is how far a timestamp may be ahead of the clock, in seconds.
+const maxAhead = 60
+
+// newest reports whether a value with the timestamp t may replace the value of a
+// gauge: no newer one was set before. If the clock, now, was set back since then, it
+// does not count.
+func (ce *cell) newest(t, now uint64) bool {
 	for {
 		last := ce.carry.Load()
-		if t < last {
+		if t < last && last <= now+maxAhead {
 			return false
 		}
 		if ce.carry.CompareAndSwap(last, t) {

@@ -16,13 +16,13 @@ type listenerMetrics struct {
 	root *store.Scope
 	tag  tags.Tag
 
-	packets, bytes, lines, samples *store.Counter
-	tagErrors, unknown, beyond     *store.Counter
-	truncated, drops, refused      *store.Counter
-	connections                    *store.Counter
-	readErrors                     *store.Counter
-	active, queueBytes, rcvbuf     *store.Gauge
-	linesPerPacket, batchSize      *store.Histogram
+	packets, bytes, lines, samples    *store.Counter
+	tagErrors, unknown, beyond, ahead *store.Counter
+	truncated, drops, refused         *store.Counter
+	connections                       *store.Counter
+	readErrors                        *store.Counter
+	active, queueBytes, rcvbuf        *store.Gauge
+	linesPerPacket, batchSize         *store.Histogram
 
 	applied, limited, events atomic.Uint64 // lines; events are events and checks, part of applied
 	tags                     atomic.Uint64
@@ -59,6 +59,7 @@ var metricHelp = map[string]string{
 	"ingest.connections_closed":  "Connections that the server closed, by reason.",
 	"ingest.relay_only":          "Lines that were relayed and not counted.",
 	"ingest.rejected":            "Rejected lines, by reason.",
+	"ingest.future_timestamps":   "Samples of gauges with a timestamp over a minute ahead of the clock.",
 	"ingest.busy_seconds":        "Seconds that a reader was busy, sampled.",
 	"ingest.raw_table_hits":      "Lines whose series was found by their text.",
 	"ingest.raw_table_misses":    "Lines that had to be parsed.",
@@ -96,6 +97,7 @@ func newListenerMetrics(root *store.Scope, listener string, a address) *listener
 		tagErrors:  root.Counter("ingest.tag_errors", t),
 		unknown:    root.Counter("ingest.unknown_fields", t),
 		beyond:     root.Counter("ingest.values_out_of_range", t),
+		ahead:      root.Counter("ingest.future_timestamps", t),
 		readErrors: root.Counter("ingest.read_errors", t),
 		dropped:    root.Counter("ingest.dropped_by_rule", t),
 		ended:      make(map[string]*store.Counter),
@@ -179,6 +181,7 @@ type tally struct {
 	relayOnly                      uint64 // lines
 	tags, tagErrors, unknown       uint64
 	beyond                         uint64 // observations that histograms cannot hold
+	ahead                          uint64 // samples of gauges with a timestamp in the future
 	truncated, refused             uint64
 	byType                         [line.Types]uint64
 	hits, misses, evicted          uint64
@@ -198,6 +201,7 @@ func (t *tally) publish(f *listenerMetrics, s *serverMetrics) {
 	add(f.tagErrors, t.tagErrors)
 	add(f.unknown, t.unknown)
 	add(f.beyond, t.beyond)
+	add(f.ahead, t.ahead)
 	add(f.truncated, t.truncated)
 	add(f.refused, t.refused)
 	add(f.dropped, t.dropped)

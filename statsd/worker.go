@@ -742,10 +742,18 @@ func (w *worker) applySample(c *cell, s *line.Sample) (whole bool) {
 		}
 	case gauges:
 		stat := c.gauge()
+		at, now := uint64(w.line.Time), uint64(0)
+		if at != 0 {
+			now = uint64(w.server.cfg.Now().Unix())
+			if at > now+maxAhead {
+				at = now
+				w.tally.ahead++
+			}
+		}
 		for _, v := range values {
 			if number, relative := w.change(s, v); relative {
 				_ = stat.Add(number) // see checkGauges
-			} else if c.newest(uint64(w.line.Time)) {
+			} else if at == 0 || c.newest(at, now) {
 				_ = stat.Set(number) // finite
 			}
 		}

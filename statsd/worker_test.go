@@ -245,6 +245,7 @@ func TestCachedKeyChecksOtherBytes(t *testing.T) {
 // TestOlderTimestampsLoseAgainstNewerOnes sets gauges out of order.
 func TestOlderTimestampsLoseAgainstNewerOnes(t *testing.T) {
 	r := newRig(t, Config{})
+	r.now = time.Unix(1_800_000_000, 0)
 	r.send("g:10|g|T1800000000\ng:5|g|T1600000000")
 	r.want("g 10")
 	r.send("g:+1|g|T1600000000") // changes add up in any order
@@ -256,6 +257,32 @@ func TestOlderTimestampsLoseAgainstNewerOnes(t *testing.T) {
 	r.Forget(func(name string) bool { return name == "g" })
 	r.send("g:1|g|T3")
 	r.want("g 1", "h 4", "h.a 3")
+	r.conserved()
+}
+
+// TestFutureTimestampsBlockNoGauge: one value with a timestamp far ahead, from a client
+// that sends milliseconds for example, used to keep a gauge from all later ones.
+func TestFutureTimestampsBlockNoGauge(t *testing.T) {
+	r := newRig(t, Config{}) // at 1,700,000,000
+	ahead := func(want uint64) {
+		t.Helper()
+		if got := r.l.metrics.ahead.Value(); got != want {
+			t.Errorf("ingest.future_timestamps is %d, want %d", got, want)
+		}
+	}
+	r.send("g:1|g|T1700000060\ng:2|g|T1700000059") // as far ahead as allowed
+	r.want("g 1")
+	ahead(0)
+	r.send("g:3|g|T1700000061\nh:1:2|g|T1700000000000\nh:3|g|T1699999999\nh:4|g|T4611686018427387903")
+	r.want("g 1", "h 4")
+	ahead(3)
+	r.now = r.now.Add(time.Second)
+	r.send("h:5|g|T1700000000\nh:6|g|T1700000001\nc:1|c|T1700000000000")
+	r.want("c 1", "g 1", "h 6")
+	ahead(3)
+	r.now = r.now.Add(-time.Hour) // the clock was wrong
+	r.send("g:7|g|T1699996401\ng:8|g|T1699996400")
+	r.want("c 1", "g 7", "h 6")
 	r.conserved()
 }
 
