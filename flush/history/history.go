@@ -316,14 +316,14 @@ func (h *History) timeline() (list []*frame) {
 			n++
 		}
 		if coarser = coarser[:n]; n == 0 {
-			continue
+			return list // a coarser level reaches no further back
 		}
-		if end := coarser[n-1].end; end.Before(from) {
+		end := coarser[n-1].end
+		if end.Before(from) {
 			return list // changes between the two are missing
-		} else if end.After(from) {
-			for len(list) > 0 && list[0].start.Before(end) {
-				list = list[1:]
-			}
+		}
+		for len(list) > 0 && list[0].start.Before(end) {
+			list = list[1:]
 		}
 		list = slices.Concat(coarser, list)
 		from = list[0].start
