@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 )
 
 func read(t *testing.T, path string) string {
@@ -62,16 +64,22 @@ func TestRefusedPaths(t *testing.T) {
 	if err := os.WriteFile(victim, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	link, fifo := filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
-	if err := errors.Join(os.Symlink(victim, link), syscall.Mkfifo(fifo, 0o600)); err != nil {
+	link, fifo, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "fifo"), filepath.Join(dir, "pipe")
+	if err := errors.Join(os.Symlink(victim, link), syscall.Mkfifo(fifo, 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
 	for path, want := range map[string]string{
-		link: "is a symbolic link", fifo: "no such device", dir: "is a directory", filepath.Join(dir, "none", "a.log"): "no such file",
+		link: "is a symbolic link", fifo: "no such device", pipe: "is not a regular file", dir: "is a directory", filepath.Join(dir, "none", "a.log"): "no such file",
 	} {
 		if f, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v, %v; want %s", path, f, err, want)
 		}
+		descriptors.Check(t, path, func() { _, _ = Open(path, Options{}) })
 	}
 	if read(t, victim) != "x" {
 		t.Error("wrote through a link")
