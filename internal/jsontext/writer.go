@@ -281,7 +281,7 @@ func AppendString(dst []byte, s string) []byte {
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case r == utf8.RuneError && size == 1:
+		case r == utf8.RuneError:
 			dst = append(append(dst, s[start:i]...), "\ufffd"...)
 			start = i + size
 		case r == '\u2028' || r == '\u2029':

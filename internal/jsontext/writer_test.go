@@ -106,6 +106,43 @@ func TestDurationsAndTimes(t *testing.T) {
 	}
 }
 
+func TestSeconds(t *testing.T) {
+	for want, d := range map[string]struct {
+		seconds int64
+		nanos   int32
+	}{
+		`"0s"`:                    {},
+		`"95.250s"`:               {95, 250_000_000},
+		`"-95.250s"`:              {-95, -250_000_000},
+		`"-0.000000001s"`:         {0, -1},
+		`"9223372036854775807s"`:  {math.MaxInt64, 0},
+		`"-9223372036854775808s"`: {math.MinInt64, 0},
+		`"1.999999999s"`:          {1, math.MaxInt32}, // not valid
+	} {
+		var w Writer
+		w.Seconds(d.seconds, d.nanos)
+		if got := strings.TrimSpace(string(w.Bytes())); got != want {
+			t.Errorf("%+v: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestStruct(t *testing.T) {
+	var w Writer
+	w.Struct(struct {
+		List  []string      `json:"list"`
+		Small uint32        `json:"small"`
+		Large uint64        `json:"large"`
+		Time  time.Duration `json:"time"`
+		Text  string        `json:"text"`
+		Set   bool          `json:"set"`
+	}{[]string{"a"}, 1, 2, time.Second, "x", true})
+	want := "{\n \"list\": [\n  \"a\"\n ],\n \"small\": 1,\n \"large\": \"2\",\n \"time\": \"1s\",\n \"text\": \"x\",\n \"set\": true\n}\n"
+	if got := string(w.Bytes()); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 var stringSeeds = []struct{ in, want string }{
 	{"", `""`},
 	{"plain & simple", `"plain & simple"`},
@@ -114,6 +151,7 @@ var stringSeeds = []struct{ in, want string }{
 	{"\b\f\n\r\t\x00\x1f\x7f", `"\b\f\n\r\t\u0000\u001f\u007f"`},
 	{"é\u2028\u2029€", `"é\u2028\u2029€"`},
 	{"bad \xff\xc3", "\"bad \ufffd\ufffd\""},
+	{"a\ufffdb", "\"a\ufffdb\""},
 }
 
 func TestAppendString(t *testing.T) {
