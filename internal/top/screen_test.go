@@ -121,7 +121,7 @@ func TestScreens(t *testing.T) {
 		{name: "histograms", events: start + second, keys: "4 end space g h"},
 		{name: "copied", events: start + second, keys: "c"},
 		{name: "help", events: start, keys: "?"},
-		{name: "editing", events: start, keys: "/ ^ c a x backspace"},
+		{name: "editing", events: start, keys: "/ backspace c backspace ^ c a x backspace"},
 		{name: "applied", events: start, keys: "/ c enter"},
 		{name: "clusters", events: start, keys: "g c"},
 		{name: "clusters-wide", columns: 130, style: Style{Color: true}, events: start, keys: "g c j"},
