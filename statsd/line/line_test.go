@@ -1,6 +1,7 @@
 package line
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -472,6 +473,23 @@ func TestContainerTag(t *testing.T) {
 	} {
 		if got := show(p, tt.in); got != tt.want {
 			t.Errorf("%q\n got %s\nwant %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestInvalidBytesEverywhere has one invalid byte at each place of a line, whose others are
+// looked at in words of eight.
+func TestInvalidBytesEverywhere(t *testing.T) {
+	p := New(Config{})
+	valid := []byte("requests.of.all.kinds:1|c|#zone:b")
+	for _, b := range []byte{0x80, 0xc3, 0xff} {
+		for at := range valid {
+			in := bytes.Clone(valid)
+			in[at] = b
+			var l Line
+			if r := p.Parse(&l, in); r != InvalidUTF8 || l.At != at {
+				t.Errorf("%q: %v at %d, want %v at %d", in, r, l.At, InvalidUTF8, at)
+			}
 		}
 	}
 }
