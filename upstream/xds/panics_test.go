@@ -64,6 +64,11 @@ type wildStream struct{ stream }
 
 func (wildStream) Recv() (*response, error) { panic(guardtest.Canary) }
 
+// wildWriter panics in Send.
+type wildWriter struct{ stream }
+
+func (wildWriter) Send(proto.Message) error { panic(guardtest.Canary) }
+
 // TestUpdatesPanic checks that an update whose handler panics is refused, that a
 // stream is reopened after a panic, and that later updates are applied.
 func TestUpdatesPanic(t *testing.T) {
@@ -80,18 +85,22 @@ func TestUpdatesPanic(t *testing.T) {
 				return set(name, values)
 			}
 		})
-		opened, first := r.c.open, true
+		opened, streams := r.c.open, 0
 		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
 			s, err := opened(ctx, a, delta, method)
-			if err != nil || !first {
-				return s, err
+			streams++
+			switch streams {
+			case 1:
+				return wildStream{s}, err
+			case 2:
+				return wildWriter{s}, err
 			}
-			first = false
-			return wildStream{s}, nil
+			return s, err
 		}
 		r.start()
 		r.open()
-		time.Sleep(time.Minute) // for a new stream
+		time.Sleep(time.Minute) // for new streams
+		r.open()
 		s := r.open()
 		s.says()
 		if reply := s.answer(t, answer{kind: layerKind, version: "1", nonce: "n1", resources: flags(t, "wild")}); !strings.Contains(reply, "error=") || !strings.Contains(reply, errPanic.Error()) {
@@ -100,6 +109,7 @@ func TestUpdatesPanic(t *testing.T) {
 		r.inForce(t, s)
 		r.stop()
 		panics.Caught("reading of a discovery stream")
+		panics.Caught("writing to a discovery stream")
 		panics.Caught("discovery update")
 	})
 }

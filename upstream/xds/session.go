@@ -4,20 +4,27 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // gatherTime is how long changes of subscriptions are collected, so that many
 // clusters added together cause one request.
 const gatherTime = 10 * time.Millisecond
 
+// unsent is how many requests may wait for a server that does not read.
+const unsent = 8
+
 // session is one open stream.
 type session struct {
 	m      *mux
 	st     stream
 	in     chan *response
-	broken chan error // receives the error of the stream
+	out    chan proto.Message // requests to send
+	sent   chan struct{}      // signals that out has room; capacity 1
+	broken chan error         // receives the errors of the stream; capacity 2
 
-	spoken    bool        // a request was sent
+	spoken    bool        // a request was issued
 	answered  bool        // a response was received
 	limited   bool        // requests wait for retry
 	retry     *time.Timer // fires when a delayed request can be due
@@ -34,20 +41,24 @@ func (m *mux) session(ctx context.Context) (answered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := &session{m: m, st: st, in: make(chan *response), broken: make(chan error, 1), retry: stoppedTimer(), gather: stoppedTimer()}
+	s := &session{m: m, st: st, in: make(chan *response), out: make(chan proto.Message, unsent), sent: make(chan struct{}, 1), broken: make(chan error, 2), retry: stoppedTimer(), gather: stoppedTimer()}
 	m.stats.connected.Set(1)
 	defer m.stats.connected.Set(0)
 	m.begin()
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		if !m.guard.Run("reading of a discovery stream", func() { s.read(ctx) }) {
-			s.broken <- errPanic
-		}
-	})
+	var running sync.WaitGroup
+	start := func(where string, run func(context.Context)) {
+		running.Go(func() {
+			if !m.guard.Run(where, func() { run(ctx) }) {
+				s.broken <- errPanic
+			}
+		})
+	}
+	start("reading of a discovery stream", s.read)
+	start("writing to a discovery stream", s.write)
 	defer func() {
 		cancel()
 		st.Close()
-		reading.Wait()
+		running.Wait()
 	}()
 	err = s.speak(ctx)
 	return s.answered, err
@@ -75,19 +86,37 @@ func (s *session) read(ctx context.Context) {
 	}
 }
 
-// speak sends requests and handles responses until the stream fails.
+// write sends requests. A server may stop reading until its own responses are taken, so
+// Send must not hold up speak.
+func (s *session) write(ctx context.Context) {
+	for {
+		select {
+		case q := <-s.out:
+			if s.st.Send(q) != nil {
+				return // the reader receives the reason
+			}
+			select {
+			case s.sent <- struct{}{}:
+			default:
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// speak issues requests and handles responses until the stream fails.
 func (s *session) speak(ctx context.Context) error {
 	for {
 		s.m.welcome()
-		if err := s.say(ctx); err != nil {
-			return err
-		}
+		s.say()
 		select {
 		case r := <-s.in:
 			s.answered = true
 			if err := s.m.handle(r); err != nil {
 				return err
 			}
+		case <-s.sent: // there is room for another request
 		case <-s.m.wake:
 			if !s.gathering {
 				s.gathering = true
@@ -108,46 +137,31 @@ func (s *session) speak(ctx context.Context) error {
 	}
 }
 
-// say sends the requests that are due, as fast as the rate limit permits.
-func (s *session) say(ctx context.Context) error {
+// say issues the requests that are due, as fast as the rate limit permits. If the
+// server does not read them, replies to older responses give way to newer ones.
+func (s *session) say() {
 	m := s.m
-	for !s.limited {
+	for !s.limited && len(s.out) < cap(s.out) {
 		waiting, wait := m.due()
 		m.stats.pending.Set(uint64(waiting))
 		if waiting == 0 {
 			if wait > 0 {
 				s.retry.Reset(wait)
 			}
-			return nil
+			return
 		}
 		if d := m.limit.take(); d > 0 {
 			m.stats.limited.Inc()
 			s.limited = true
 			s.retry.Reset(d)
-			return nil
+			return
 		}
 		q := m.next(!s.spoken)
 		if q == nil {
-			return nil // its subscribers have left meanwhile
+			return // its subscribers have left meanwhile
 		}
-		if s.st.Send(q) != nil {
-			return s.reason(ctx)
-		}
+		s.out <- q
 		s.spoken = true
-	}
-	return nil
-}
-
-// reason returns the error of a failed stream, which its reader receives.
-func (s *session) reason(ctx context.Context) error {
-	for {
-		select {
-		case <-s.in:
-		case err := <-s.broken:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }
 
