@@ -103,6 +103,33 @@ func TestFullQueueLosesTheOldest(t *testing.T) {
 	})
 }
 
+// TestNothingIsKeptAfterTheEnd: flushes after the end of Run keep no snapshots, and
+// count one for each sink.
+func TestNothingIsKeptAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		r := &recorder{name: "r"}
+		s, stop := run(t, flush.Config{Store: st, Sinks: []flush.Sink{r}})
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		symbols := st.Symbols().NumSymbols()
+		for i := range 3 {
+			sc := st.Scope(fmt.Sprint("gone", i))
+			sc.Counter(fmt.Sprint("c", i)).Inc()
+			s.FlushNow()
+			sc.Close()
+		}
+		st.View().Close() // takes out what ended
+		if n := st.Symbols().NumSymbols(); n != symbols {
+			t.Errorf("%d symbols, %d before: a snapshot was not closed", n, symbols)
+		}
+		if queued, dropped := value(st, "sink.queued.sink.r"), value(st, "sink.dropped.sink.r"); queued != 0 || dropped != 3 {
+			t.Errorf("%d snapshots wait and %d were dropped, want 0 and 3", queued, dropped)
+		}
+	})
+}
+
 // totaler is a sink that wants the values of all stats.
 type totaler struct {
 	recorder

@@ -125,9 +125,15 @@ func newWorker(sink Sink, c *Config) (*worker, error) {
 }
 
 // put queues a snapshot. If the queue is full it drops and counts the oldest
-// snapshot, which this sink then never gets.
+// snapshot, which this sink then never gets. After close it drops and counts s.
 func (w *worker) put(s *shared) {
 	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		w.dropped.Inc()
+		s.release()
+		return
+	}
 	var old *shared
 	if len(w.queue) == w.limit {
 		old, w.queue = w.queue[0], w.queue[1:]
