@@ -129,6 +129,7 @@ func valid(names []string) []string {
 func readHosts(r io.Reader) map[string][]netip.Addr {
 	out := make(map[string][]netip.Addr)
 	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxSystemFile+1) // no line is longer
 	for lines.Scan() {
 		line, _, _ := strings.Cut(lines.Text(), "#")
 		fields := strings.Fields(line)
