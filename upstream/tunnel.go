@@ -27,7 +27,7 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), c.Close() })()
 	size := c.cluster.BufferSize(tunnelBuffer)
 	var back sync.WaitGroup
-	var last atomic.Int64
+	moved := activity{begin: time.Now()}
 	back.Go(func() {
 		c.cluster.env.guard.Run("tunnel", func() {
 			ended := false
@@ -36,11 +36,11 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 					_ = client.Close()
 				}
 			}()
-			copyUntilIdle(client, c, size, idle, &last, &toClient)
+			copyUntilIdle(client, c, size, idle, &moved, &toClient)
 			ended = true
 		})
 	})
-	copyUntilIdle(c, client, size, idle, &last, &toHost)
+	copyUntilIdle(c, client, size, idle, &moved, &toHost)
 	back.Wait()
 	return toHost, toClient
 }
@@ -51,11 +51,24 @@ func (c *Cluster) BufferSize(wanted int) int {
 	return max(1, min(wanted, int(min(c.config.BufferLimitBytes, 1<<30))))
 }
 
+// activity records when data last moved. The time of day can be set meanwhile.
+type activity struct {
+	begin time.Time
+	last  atomic.Int64 // nanoseconds since begin
+}
+
+func (a *activity) note(now time.Time) { a.last.Store(int64(now.Sub(a.begin))) }
+
+// since returns the time since data last moved.
+func (a *activity) since(now time.Time) time.Duration {
+	return now.Sub(a.begin) - time.Duration(a.last.Load())
+}
+
 // copyUntilIdle copies until from ends, and then closes the sending side of to. If
 // neither direction moves for the idle time, to does not accept data for as long, or an
-// error occurs, it closes both. last is the time of the last data, in nanoseconds of
-// Unix time. The bytes that to accepted are added to written.
-func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic.Int64, written *uint64) {
+// error occurs, it closes both. moved is shared by both directions. The bytes that to
+// accepted are added to written.
+func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, moved *activity, written *uint64) {
 	deadline := func() time.Time {
 		if idle <= 0 {
 			return time.Time{}
@@ -67,7 +80,7 @@ func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic
 		_ = from.SetReadDeadline(deadline()) // a closed one shows it in Read
 		n, err := from.Read(buffer)
 		if n > 0 {
-			last.Store(time.Now().UnixNano())
+			moved.note(time.Now())
 			_ = to.SetWriteDeadline(deadline()) // a closed one shows it in Write
 			w, werr := to.Write(buffer[:n])
 			*written += uint64(w)
@@ -81,7 +94,7 @@ func copyUntilIdle(to, from net.Conn, size int, idle time.Duration, last *atomic
 				return
 			}
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, last.Load())) < idle {
+		if errors.Is(err, os.ErrDeadlineExceeded) && moved.since(time.Now()) < idle {
 			continue // the other direction is busy
 		}
 		if err != nil {

@@ -6,11 +6,11 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -23,9 +23,9 @@ func TestTunnelEndsIfNothingIsTaken(t *testing.T) {
 		to, stuck := net.Pipe() // never read
 		defer stuck.Close()
 		go func() { _, _ = client.Write([]byte("hello")) }()
-		var last atomic.Int64
+		moved := activity{begin: time.Now()}
 		var written uint64
-		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last, &written)
+		copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &moved, &written)
 		if written != 0 {
 			t.Errorf("%d bytes are counted, want none", written)
 		}
@@ -44,15 +44,15 @@ func TestBusyTunnelKeepsItsSilentDirection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, from := net.Pipe()
 		to, host := net.Pipe()
-		var last atomic.Int64
+		moved := activity{begin: time.Now()}
 		var written uint64
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &last, &written)
+			copyUntilIdle(halfPipe{to}, from, 1<<10, time.Minute, &moved, &written)
 		}()
 		for range 10 {
-			last.Store(time.Now().UnixNano()) // as the other direction does
+			moved.note(time.Now()) // as the other direction does
 			time.Sleep(30 * time.Second)
 		}
 		go func() { _, _ = client.Write([]byte("hello")) }()
@@ -66,6 +66,22 @@ func TestBusyTunnelKeepsItsSilentDirection(t *testing.T) {
 			t.Errorf("%d bytes are counted", written)
 		}
 	})
+}
+
+// TestTunnelWhenTheClockIsSet: the idle time of a tunnel passes whatever the time of day.
+func TestTunnelWhenTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		begin := time.Now()
+		a := activity{begin: begin}
+		set := clocktest.Set(begin, by)
+		if d := a.since(set.Add(20 * time.Second)); d != 20*time.Second {
+			t.Errorf("clock set by %v: %v since the begin, want 20s", by, d)
+		}
+		a.note(begin.Add(10 * time.Second))
+		if d := a.since(set.Add(15 * time.Second)); d != 5*time.Second {
+			t.Errorf("clock set by %v: %v since the last data, want 5s", by, d)
+		}
+	}
 }
 
 // wildConn panics when it is written to.
