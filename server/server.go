@@ -193,7 +193,7 @@ type Server struct {
 	rulesSeen  string        // stamps of the file of mapping rules at the start
 	cpu        *profiler.CPU // of the admin port; optional
 
-	unknownLogged atomic.Int64 // Unix time in nanoseconds; see NoteUnknownFields
+	unknownLogged atomic.Pointer[time.Time] // see NoteUnknownFields
 
 	serving  chan struct{} // closed when the server accepts and flushes
 	live     chan struct{} // closed once the server is initialized

@@ -136,6 +136,10 @@ func (s *Server) makeClusters() error {
 // to the command line: it rejects the resource, or counts the fields and logs them at
 // most once a minute.
 func (s *Server) NoteUnknownFields(resource string, n int) error {
+	return s.noteUnknownFields(resource, n, time.Now())
+}
+
+func (s *Server) noteUnknownFields(resource string, n int, now time.Time) error {
 	o := &s.cfg.CommandLine
 	switch {
 	case o.RejectUnknownDynamicFields:
@@ -144,8 +148,8 @@ func (s *Server) NoteUnknownFields(resource string, n int) error {
 		return nil
 	}
 	s.gauges.dynamicUnknown.Add(uint64(n))
-	now, before := time.Now().UnixNano(), s.unknownLogged.Load()
-	if (before == 0 || now-before >= int64(time.Minute)) && s.unknownLogged.CompareAndSwap(before, now) {
+	before := s.unknownLogged.Load()
+	if (before == nil || now.Sub(*before) >= time.Minute) && s.unknownLogged.CompareAndSwap(before, &now) {
 		s.logger("upstream").Warn("a control plane sends unknown fields; server.dynamic_unknown_fields counts all of them", "resource", resource, "fields", n)
 	}
 	return nil

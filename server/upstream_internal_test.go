@@ -3,7 +3,9 @@ package server
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -24,6 +26,22 @@ func TestUnknownFieldsOfControlPlanes(t *testing.T) {
 		}
 		if n := s.gauges.dynamicUnknown.Total(); n != x.count || strings.Count(log.String(), "a control plane sends unknown fields") != x.logs {
 			t.Errorf("%d, %s", n, log)
+		}
+	}
+}
+
+// TestUnknownFieldsAreLoggedOnceAMinute, whatever the time of day.
+func TestUnknownFieldsAreLoggedOnceAMinute(t *testing.T) {
+	for _, by := range []time.Duration{0, time.Hour, -time.Hour} {
+		s, log := made(t, Config{})
+		begin := time.Now()
+		for i, at := range []time.Time{begin, clocktest.Set(begin, by).Add(time.Minute - 1), clocktest.Set(begin, by).Add(time.Minute)} {
+			if err := s.noteUnknownFields("x", 1, at); err != nil {
+				t.Error(err)
+			}
+			if want, got := []int{1, 1, 2}[i], strings.Count(log.String(), "a control plane sends unknown fields"); got != want {
+				t.Errorf("clock set by %v: %d lines after %v, want %d", by, got, at.Sub(begin), want)
+			}
 		}
 	}
 }
