@@ -30,22 +30,23 @@ type conn struct {
 	limit io.LimitedReader // what a request may have
 	r     *bufio.Reader
 
-	// waiting is the time since which no complete request has arrived, in
-	// nanoseconds; 0 while a request is answered.
+	// waiting is the turn of the connection since it waits for a request: the lower, the
+	// longer. It is 0 while a request is answered.
 	waiting atomic.Int64
+	turns   *atomic.Int64 // of the listener
 
 	mu      sync.Mutex
 	hurried bool // the next request must come soon
 }
 
-func newConn(nc net.Conn) *conn {
-	c := &conn{Conn: nc, limit: io.LimitedReader{R: nc}}
+func (l *Listener) newConn(nc net.Conn) *conn {
+	c := &conn{Conn: nc, turns: &l.turns, limit: io.LimitedReader{R: nc}}
 	c.r = bufio.NewReaderSize(&c.limit, 1<<10)
 	return c
 }
 
 // wait marks the connection as waiting for a request.
-func (c *conn) wait() { c.waiting.Store(time.Now().UnixNano()) }
+func (c *conn) wait() { c.waiting.Store(c.turns.Add(1)) }
 
 // expect sets the deadline for the next read.
 func (c *conn) expect(d time.Duration) {

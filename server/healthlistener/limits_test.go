@@ -49,7 +49,7 @@ func TestLimits(t *testing.T) {
 					t.Fatal(err)
 				}
 				client, server := net.Pipe()
-				c := newConn(server)
+				c := l.newConn(server)
 				c.wait()
 				done := make(chan struct{})
 				go func() {

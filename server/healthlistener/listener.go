@@ -60,7 +60,8 @@ type Listener struct {
 	stop    sync.Once
 
 	paused    atomic.Bool
-	mu        sync.Mutex // guards the rest
+	turns     atomic.Int64 // last one of a connection that waits for a request
+	mu        sync.Mutex   // guards the rest
 	ln        *accept.Gate
 	inherited *os.File
 	open      map[*conn]struct{}
@@ -296,7 +297,7 @@ func (l *Listener) accept(ln net.Listener) error {
 
 // admit serves a connection or rejects it.
 func (l *Listener) admit(nc net.Conn) {
-	c := newConn(nc)
+	c := l.newConn(nc)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) >= maxConnections {

@@ -217,7 +217,7 @@ func FuzzRequest(f *testing.F) {
 			_ = ours.Close()
 		}()
 		go func() { _, _ = io.Copy(io.Discard, ours) }()
-		l.serve(newConn(theirs))
+		l.serve(l.newConn(theirs))
 		_ = theirs.Close()
 		if w.passed.Value()+w.failed.Value() > w.requests.Value() {
 			t.Errorf("%d passed and %d failed of %d requests", w.passed.Value(), w.failed.Value(), w.requests.Value())
@@ -549,7 +549,7 @@ func TestLateRead(t *testing.T) {
 	if _, err := io.WriteString(client, "GET / HTTP/1.0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	l.serve(newConn(&lateConn{Conn: server}))
+	l.serve(l.newConn(&lateConn{Conn: server}))
 	server.Close()
 	if got, err := io.ReadAll(client); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200 ") {
 		t.Errorf("the answer is %q, %v", got, err)
