@@ -88,6 +88,7 @@ type Layout struct {
 	quantiles     []float64
 	window        time.Duration
 	steps         int
+	clock         time.Time // that the steps are counted with; see step
 	nativeFactor  float64
 	nativeBuckets int
 
@@ -160,7 +161,7 @@ func NewLayout(c Config) (*Layout, error) {
 		digits:   c.SignificantDigits,
 		unit:     c.Unit,
 
-		quantiles: slices.Clone(c.Quantiles), window: c.Window, steps: c.Steps,
+		quantiles: slices.Clone(c.Quantiles), window: c.Window, steps: c.Steps, clock: time.Now(),
 		nativeFactor: c.NativeFactor, nativeBuckets: c.NativeBuckets,
 	}
 	if c.Unit == Percent {

@@ -13,10 +13,11 @@ type windowStep struct {
 	stats  *Stats
 }
 
-// step returns the number of the step that a time lies in.
+// step returns the number of the step that a time lies in. Times of the system's clock
+// count by the time that has passed since l was made, whatever the clock is set to.
 func (l *Layout) step(now time.Time) int64 {
 	size := int64(l.window) / int64(l.steps)
-	ns := now.UnixNano()
+	ns := l.clock.Add(now.Sub(l.clock)).UnixNano()
 	n := ns / size
 	if ns%size < 0 {
 		n--

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 )
 
 // TestWindowCoversItsAge records 1 every minute for 30 minutes and checks what a
@@ -93,6 +95,26 @@ func TestWindowOfClockSetBack(t *testing.T) {
 	}
 	if n := len(h.Snapshot().window); n != 1 {
 		t.Errorf("%d steps, want 1", n)
+	}
+}
+
+// TestWindowWhenTheClockIsSet: values leave the window as time passes, whatever the time
+// of day.
+func TestWindowWhenTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		l, err := NewLayout(Config{Window: time.Minute, Steps: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := New(l)
+		set := clocktest.Set(l.clock, by)
+		h.Record(1)
+		h.MergeAt(l.clock)
+		for i, after := range []time.Duration{0, 39 * time.Second, time.Minute} {
+			if got, want := h.MergeAt(set.Add(after)).Window(set.Add(after)).Count(), []uint64{1, 1, 0}[i]; got != want {
+				t.Errorf("clock set by %v: count %d after %v, want %d", by, got, after, want)
+			}
+		}
 	}
 }
 
