@@ -31,6 +31,7 @@ type registry struct {
 	setScope *store.Scope // of sets, which are gauges to the store
 	naming   *naming.Rules
 	idSeed   maphash.Seed
+	made     time.Time
 	cells    cells
 
 	// era changes when limits may decide otherwise than before: at flushes and
@@ -113,6 +114,7 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 	}
 	r := &registry{
 		cfg:      cfg,
+		made:     cfg.Now(),
 		metrics:  f,
 		memory:   newMemory(int64(cfg.Limits.MemoryBytes)),
 		scope:    cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),

@@ -38,8 +38,9 @@ func (r *registry) flush(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.era.Add(1)
+	elapsed := r.made.Add(now.Sub(r.made)) // whatever the clock is set to
 	for _, s := range r.setCells.All() {
-		n, shown := s.flush(now)
+		n, shown := s.flush(elapsed)
 		last := s.last.Swap(math.Float64bits(n))
 		// A set without members is not written again, so that it can expire.
 		if n != 0 || last != 0 || s.gauge.Value() != shown {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -115,6 +116,24 @@ func TestSetShowsWindow(t *testing.T) {
 	at(17.9, "", "u 3", "0")
 	at(18, "", "u 2", "0")
 	at(100, "", "u 0", "0")
+}
+
+// TestSetWindowWhenTheClockIsSet: members leave the window as time passes, whatever the
+// time of day.
+func TestSetWindowWhenTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		begin := time.Now()
+		r := newRig(t, Config{Now: func() time.Time { return begin }})
+		r.now = begin
+		r.send("u:a|s\nu:b|s")
+		r.flush()
+		r.now = clocktest.Set(begin, by).Add(7 * time.Minute) // at most four steps on
+		r.flush()
+		r.want("u 2")
+		r.now = r.now.Add(3 * time.Minute)
+		r.flush()
+		r.want("u 0")
+	}
 }
 
 // TestSetWindowEstimates: a window with many members is estimated, and the set
