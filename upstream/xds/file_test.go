@@ -111,7 +111,7 @@ func TestFiles(t *testing.T) {
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
 	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
 	eventually(t, "version", "1", d.m.Version)
-	equal(t, "stats", d.counts("cluster.a.update_attempt", "cluster.a.update_success"), "update_attempt=1 update_success=1")
+	eventually(t, "stats", "update_attempt=1 update_success=1", func() string { return d.counts("cluster.a.update_attempt", "cluster.a.update_success") })
 
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 2))
 	eventually(t, "hosts", ":2", func() string { return d.hosts("a") })
@@ -136,18 +136,17 @@ func TestFiles(t *testing.T) {
 	if refused != 1 {
 		t.Errorf("%d clusters are refused, want 1", refused)
 	}
-	d.mu.Lock()
-	log := d.log.String()
-	d.mu.Unlock()
 	for _, want := range []string{
 		eds + `:2:2: load assignment #0: cluster_nam: unknown field`,
-		cds + `:5:3: cluster \"a\": conect_timeout: unknown field`,
+		cds + `:5:3: cluster "a": conect_timeout: unknown field`,
 		cds + `:1:15: discovery response: version_info: 3 is not a string`,
 		cds + `:2:12: discovery response: resources: a mapping is not a list`,
 	} {
-		if !strings.Contains(strings.ReplaceAll(log, `\\\"`, `\"`), want) {
-			t.Errorf("the log lacks %s:\n%s", want, log)
-		}
+		eventually(t, "the log has "+want, "true", func() string {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return fmt.Sprint(strings.Contains(strings.NewReplacer(`\\\"`, `"`, `\"`, `"`).Replace(d.log.String()), want))
+		})
 	}
 
 	put(t, cds, fmt.Sprintf(fileOfClusters, "4", "b", filepath.Join(dir, "missing.yaml")))
