@@ -339,10 +339,10 @@ func (p *facts) check(c *line.ServiceCheck) {
 }
 
 func (s *Server) ingestExplain(w *Response, r *Request) error {
-	if !r.query.Has("line") {
+	text := r.query.Value("line")
+	if text == "" {
 		return badRequest("usage: /ingest/explain?line=<line, percent-encoded>\n")
 	}
-	text := r.query.Value("line")
 	x := s.src.Ingest.Explain([]byte(text))
 	p := newFacts(r)
 	p.string("line", text)

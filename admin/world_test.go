@@ -317,7 +317,7 @@ func (g *worldIngest) Explain(text []byte) report.Explanation {
 		return report.Explanation{Kind: "event", Event: &line.Event{Title: "t", Text: "x"}, UnknownFields: 1}
 	case "check":
 		return report.Explanation{Kind: "service_check", Check: &line.ServiceCheck{Name: "db"}}
-	case "":
+	case "\r":
 		return report.Explanation{Kind: "blank"}
 	case "rt:+5|g|#route:/a,canary":
 		return report.Explanation{Kind: "metric", Name: "rt", Tags: []tags.Tag{{Name: "canary"}, {Name: "route", Value: "/a"}}, Samples: []report.Sample{

@@ -139,7 +139,7 @@ func TestIngestParameters(t *testing.T) {
 		{"GET", "/ingest/events?limit=1.5", 400, "limit must be a non-negative integer\n"},
 		{"GET", "/ingest/explain", 400, explain},
 		{"GET", "/ingest/explain?lines=a", 400, explain},
-		{"GET", "/ingest/explain?line=", 200, "kind: blank\n"},
+		{"GET", "/ingest/explain?line=%0D", 200, "kind: blank\n"},
 		{"GET", "/ingest/explain?line=" + strings.Repeat("x", 9<<10), 414, ""},
 		{"GET", "/ingest/mappings", 404, "invalid path"},
 		{"POST", "/ingest/forget", 400, forget},
