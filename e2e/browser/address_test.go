@@ -63,6 +63,4 @@ func TestRandomViews(t *testing.T) {
 	if len(seen) < 30 {
 		t.Errorf("only %d views", len(seen))
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }

@@ -67,6 +67,7 @@ func TestForeignPages(t *testing.T) {
 	port := attacker(t, d, base(d))
 	before := state(d)
 	p := open(t)
+	p.provoke(".")
 	for name := range attacks {
 		for _, target := range targets {
 			for _, host := range []string{foreign, "127.0.0.1"} {
@@ -97,6 +98,7 @@ func TestRebinding(t *testing.T) {
 	before := state(d)
 	_, port, _ := net.SplitHostPort(d.Admin)
 	p := open(t)
+	p.provoke(".")
 	p.visit("http://" + foreign + ":" + port + "/")
 	if text := p.text(); !strings.Contains(text, "this host name is not served") {
 		t.Errorf("the page shows %q", text)
@@ -132,6 +134,7 @@ func TestNoFrames(t *testing.T) {
 	d := start(t)
 	port := attacker(t, d, base(d))
 	p := open(t)
+	p.provoke(".")
 	p.visit("http://" + foreign + ":" + port + "/")
 	p.do(chromedp.Evaluate[chromedp.Void](`{
 		const f = document.createElement("iframe");

@@ -81,8 +81,6 @@ func TestRuntimeTasks(t *testing.T) {
 	if got := d.Get("/runtime"); strings.Contains(got, "77") {
 		t.Errorf("a try changed the value: %s", got)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestLoggingTasks changes the level of one logger, of two in one request, of all, and
@@ -135,8 +133,6 @@ func TestLoggingTasks(t *testing.T) {
 	if got := eval[string](p, "document.querySelector('#loggers tr').closest('table').innerText"); !strings.Contains(got, "left, then info") || !strings.Contains(eval[string](p, "location.search"), "ttl=1h") {
 		t.Errorf("the level is not temporary, or the page forgets for how long: %s", got)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestOneKeyIsNotEnough presses Enter on the button of every form that changes the
@@ -177,8 +173,6 @@ func TestOneKeyIsNotEnough(t *testing.T) {
 	if after := d.Get("/audit?format=json"); after != before || len(seen) < 20 {
 		t.Errorf("%d forms; the audit log before:\n%s\nafter:\n%s", len(seen), before, after)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestReadOnlyPages expects no control that changes something where nothing can be
@@ -196,8 +190,6 @@ func TestReadOnlyPages(t *testing.T) {
 			t.Errorf("%s does not name the mode", path)
 		}
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 	n := 0
 	for _, m := range regexp.MustCompile(`(?m)^  (/\S+) \(POST\): `).FindAllStringSubmatch(d.Get("/help"), -1) {
 		n++
@@ -277,6 +269,4 @@ func TestShortcutsAndTheme(t *testing.T) {
 	if got := eval[string](p, "getComputedStyle(document.body).backgroundColor"); got != light {
 		t.Errorf("the automatic theme is %q instead of %q", got, light)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }

@@ -193,7 +193,6 @@ func TestEveryPage(t *testing.T) {
 		flaws("400 %", eval[[]string](p, "[...checks.reflow(), ...checks.small(), ...checks.spacing()]"))
 	}
 	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 	p.assets(d)
 }
 

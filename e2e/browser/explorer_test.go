@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/statsd-admin/statsd-admin/admin"
 	pagesof "github.com/statsd-admin/statsd-admin/admin/pages"
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
@@ -47,8 +45,6 @@ statsd:
 	if len(marked) != 1 || !strings.HasPrefix(marked[0], "many.tagged") {
 		t.Errorf("an overflow is marked at %q", marked)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestPagesOfLittle opens all pages of a server that has nothing but a store: no history,
@@ -90,8 +86,6 @@ func TestPagesOfLittle(t *testing.T) {
 	if got := eval[bool](p, "document.querySelector('#pause').hidden && !document.querySelector('[data-stream-filter]')"); !got {
 		t.Error("without a stream the page offers to pause")
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(d.URL, "http://"))
 }
 
 // TestCardsOfPhones expects the rows of long lists in few lines where the window is

@@ -72,6 +72,4 @@ func TestHeaderStaysInPlace(t *testing.T) {
 			before = now
 		}
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }

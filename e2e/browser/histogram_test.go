@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -195,8 +194,6 @@ func TestHistogramPlots(t *testing.T) {
 	if bars < shapes || labels < 2*shapes {
 		t.Errorf("only %d bars and %d labels", bars, labels)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(s.URL, "http://"))
 }
 
 // TestHistogramWalk walks over all buckets with the keys, and expects each row of the
@@ -243,6 +240,4 @@ func TestHistogramWalk(t *testing.T) {
 			t.Errorf("%s says %q", page, got)
 		}
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(s.URL, "http://"))
 }

@@ -107,8 +107,6 @@ func TestKeyboardTasks(t *testing.T) {
 		t.Log(task.name)
 		p.until(task.want)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestRowsWithoutLinks walks over rows that no link names: the first control of each gets
@@ -128,6 +126,4 @@ func TestRowsWithoutLinks(t *testing.T) {
 			p.until(row + " === " + want)
 		}
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }

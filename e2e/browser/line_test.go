@@ -172,6 +172,4 @@ func TestStatLine(t *testing.T) {
 	if got := eval[string](p, "document.querySelector('#with-error').textContent"); got != "not a counter or gauge" {
 		t.Errorf("an absent stat: %q", got)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(s.URL, "http://"))
 }

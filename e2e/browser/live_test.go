@@ -92,7 +92,6 @@ func TestStreams(t *testing.T) {
 	two.until("document.querySelector('#content').innerText.includes('no line') && document.querySelector('#content details').open && window.same")
 	for _, p := range []*tab{one, two} {
 		p.do(chromedp.Navigate("about:blank"))
-		p.clean(strings.TrimPrefix(f.URL, "http://"))
 	}
 	streams(0)
 }
@@ -113,8 +112,6 @@ func TestOverviewMoves(t *testing.T) {
 	// What moves has its exact value beside it.
 	p.until(`document.querySelector('#top-rates [data-rate="hits"]').closest('[data-value]').dataset.value === '0'`)
 	p.until(`[...document.querySelectorAll('#content [data-sum], #content [data-stat]:not([data-unit])')].every((e) => e.closest('[data-value]').dataset.value === e.textContent.replaceAll(',', ''))`)
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestClocksDiffer opens a page on a computer whose clock is an hour ahead: a note warns,
@@ -141,8 +138,6 @@ func TestClocksDiffer(t *testing.T) {
 	if got := eval[string](p, changed); got != "now" && !strings.HasSuffix(got, " s") {
 		t.Errorf("the change was %s ago", got)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // measure returns numbers of the page that the browser counts.
@@ -295,7 +290,6 @@ func TestManyRowsTick(t *testing.T) {
 		list, _ := ticks(d, p, rows, 5)
 		painted := eval[float64](p, `[...document.querySelectorAll('#stats tbody [data-stat]')].filter((e) => e.checkVisibility({contentVisibilityAuto: true})).length`)
 		p.do(chromedp.Navigate("about:blank"))
-		p.clean(d.Admin)
 		slices.Sort(list)
 		t.Logf("%s rows, %v painted: processor time of the ticks %v", rows, painted, list)
 		return painted
@@ -380,8 +374,6 @@ func hours(t *testing.T, seconds, rows, views int) {
 	if last["JSHeapUsedSize"] > first["JSHeapUsedSize"]+8<<20 {
 		t.Errorf("the heap grows from %.0f to %.0f bytes", first["JSHeapUsedSize"], last["JSHeapUsedSize"])
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(f.URL, "http://"))
 }
 
 // TestPageStaysSmall feeds a page ten minutes of events.
@@ -391,7 +383,7 @@ func TestPageStaysSmall(t *testing.T) { hours(t, 600, 20, 6) }
 // and all at once before they can be seen, copied, printed or searched.
 func TestRowsOutOfView(t *testing.T) {
 	t.Parallel()
-	d, p := ticking(t, "500")
+	_, p := ticking(t, "500")
 	// Each stat is a multiple of the first one, unless a flush fell into the samples.
 	p.do(chromedp.Evaluate[chromedp.Void](`window.behind = () => {
 		const value = (i) => document.querySelector('[data-stat="ticking.' + String(i).padStart(3, '0') + '"]').textContent.replaceAll(',', '') / (i + 1);
@@ -408,6 +400,4 @@ func TestRowsOutOfView(t *testing.T) {
 	}
 	last := eval[string](p, `document.querySelector('[data-stat="ticking.499"]').textContent`)
 	p.until(`document.querySelector('[data-stat="ticking.499"]').textContent !== ` + quoted(last))
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }

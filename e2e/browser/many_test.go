@@ -150,8 +150,6 @@ func TestManyClusters(t *testing.T) {
 	if got := eval[string](p, "document.documentElement.outerHTML"); !strings.Contains(got, ">redacted<") || strings.Contains(got, source.private) || !strings.Contains(got, "team-4711") {
 		t.Error("the page of a cluster with a key lacks the badge or has the key")
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(d.URL, "http://"))
 }
 
 // TestSavedDumps opens saved files and compares them, without a request, and a file with
@@ -223,8 +221,6 @@ func TestSavedDumps(t *testing.T) {
 	if got := eval[string](p, copied); got != `.configs[0]["@type"]` {
 		t.Errorf("the path is %s", got)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestCircuitTiles sends the page an event stream with 200 clusters, comments and an
@@ -270,8 +266,6 @@ func TestCircuitTiles(t *testing.T) {
 	}
 	f.CloseClientConnections()
 	p.until(tile + ".innerText.includes('11,199')")
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(f.URL, "http://"))
 }
 
 // TestDaysLeftInAllTimeZones: the words for the end of a certificate do not depend on

@@ -136,8 +136,6 @@ func TestProofHour(t *testing.T) {
 		t.Errorf("the page has grown since the first tenth of the time: by %.1f MiB, %.0f nodes, %.0f listeners",
 			is-private, now["Nodes"]-early["Nodes"], now["JSEventListeners"]-early["JSEventListeners"])
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestProofMillion opens a million stats.
@@ -180,7 +178,6 @@ func measure(t *testing.T, d *daemon.Daemon, rows int) (paint, key, memory float
 	slices.Sort(paints)
 	slices.Sort(keys)
 	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 	return paints[2], keys[2], memory
 }
 

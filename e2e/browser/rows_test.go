@@ -50,8 +50,6 @@ func TestCopyFromRows(t *testing.T) {
 		p.key(kb.Enter)
 		copied("the keyboard", i)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestFilterHistory offers the last 20 filters again, the latest first, each once.
@@ -71,8 +69,6 @@ func TestFilterHistory(t *testing.T) {
 	if got := eval[string](p, "[...document.querySelectorAll('#filters option')].map((o) => o.value).join(' ')"); got != "f20 f24 f23 f22 f21 f19 f18 f17 f16 f15 f14 f13 f12 f11 f10 f9 f8 f7 f6 f5" {
 		t.Errorf("the offered filters are %s", got)
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestSkeleton: where no row is shown, an answer that takes long is announced by
@@ -117,6 +113,4 @@ func TestSkeleton(t *testing.T) {
 	}
 	proceed <- struct{}{}
 	p.until(state + ".startsWith('null 0 ')")
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(slow.URL, "http://"))
 }

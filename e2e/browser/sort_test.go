@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -111,6 +109,4 @@ func TestEveryColumnSorts(t *testing.T) {
 			}
 		}
 	}
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(s.URL, "http://"))
 }

@@ -95,8 +95,6 @@ func TestZeroPoint(t *testing.T) {
 	p.press(`[data-k="column-type"]`)
 	p.until("document.querySelector('#stats thead .type') && document.querySelector('#columns').open && location.search.endsWith('hide=trend')")
 	p.key(kb.Escape)
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(d.Admin)
 }
 
 // TestResetBeforeTheStream resets a counter between the page and the first event of its
@@ -116,8 +114,6 @@ func TestResetBeforeTheStream(t *testing.T) {
 	p := open(t)
 	p.ready(f.URL + "/ui/stats?filter=^unseen")
 	p.until(cell("stat", "unseen") + ".textContent === '2' && " + cell("delta", "unseen") + ".textContent === '+2'")
-	p.do(chromedp.Navigate("about:blank"))
-	p.clean(strings.TrimPrefix(f.URL, "http://"))
 }
 
 // TestOrderIsFrozen sorts by value, both ways, and expects that rows do not move while
@@ -161,10 +157,6 @@ func TestOrderIsFrozen(t *testing.T) {
 	empty.until(names + " === 'late.a late.b'")
 	lines(t, d, "late.a:1|c")
 	empty.until(cell("stat", "late.a") + ".textContent === '2'")
-	for _, tab := range []*tab{p, empty} {
-		tab.do(chromedp.Navigate("about:blank"))
-		tab.clean(d.Admin)
-	}
 }
 
 // TestStatsAddress goes through views of the stats page by typing and clicking, and
@@ -249,9 +241,5 @@ func TestStatsAddress(t *testing.T) {
 	}
 	if got := strings.Join(exported, "\n"); got != shown {
 		t.Errorf("exported:\n%.300s\nshown:\n%.300s", got, shown)
-	}
-	for _, tab := range []*tab{p, other} {
-		tab.do(chromedp.Navigate("about:blank"))
-		tab.clean(d.Admin)
 	}
 }

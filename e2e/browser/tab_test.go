@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -77,9 +78,12 @@ type tab struct {
 	mu       sync.Mutex
 	errors   []string // of the console, exceptions, dialogs
 	requests []string
+	opened   map[string]bool // hosts whose pages the test opened
+	provoked *regexp.Regexp  // errors that the test causes
 }
 
-// open opens an empty page in a new profile.
+// open opens an empty page in a new profile. The test fails if the page has errors,
+// violates its policy or sends requests to a host that the test has not opened.
 func open(t *testing.T) *tab {
 	t.Helper()
 	return openFor(t, 5*time.Minute)
@@ -91,7 +95,11 @@ func openFor(t *testing.T, limit time.Duration) *tab {
 	ctx, cancel := chromedp.NewContext(launch(t), chromedp.WithNewBrowserContext())
 	ctx, stop := context.WithTimeout(ctx, limit)
 	t.Cleanup(func() { stop(); cancel() })
-	p := &tab{Context: ctx, t: t}
+	p := &tab{Context: ctx, t: t, opened: map[string]bool{}}
+	t.Cleanup(func() {
+		p.do(chromedp.Navigate("about:blank"))
+		p.clean()
+	})
 	p.must("listening", chromedp.Listen(ctx, func(ev any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -140,9 +148,14 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 }
 
 // visit opens a page and waits until it and its scripts are loaded.
-func (p *tab) visit(url string) {
+func (p *tab) visit(address string) {
 	p.t.Helper()
-	p.do(chromedp.Navigate(url))
+	if u, err := url.Parse(address); err == nil {
+		p.mu.Lock()
+		p.opened[u.Host] = true
+		p.mu.Unlock()
+	}
+	p.do(chromedp.Navigate(address))
 }
 
 // eval returns the value of an expression in the page; promises are awaited.
@@ -180,18 +193,23 @@ func (p *tab) complaints() []string {
 	return append([]string(nil), p.errors...)
 }
 
-// clean fails the test if the page had errors or sent requests to any server but
-// host.
-func (p *tab) clean(host string) {
+// provoke says which errors the test causes: a pattern.
+func (p *tab) provoke(pattern string) { p.provoked = regexp.MustCompile(pattern) }
+
+// clean fails the test if the page had errors or sent requests to other servers.
+func (p *tab) clean() {
 	p.t.Helper()
-	if c := p.complaints(); len(c) > 0 {
-		p.t.Errorf("the page complained of %q", c)
-	}
+	list := p.complaints()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.requests {
-		if u, err := url.Parse(r); err != nil || u.Host != host && u.Scheme != "data" && r != "about:blank" {
-			p.t.Errorf("the page asked for %s", r)
+		if u, err := url.Parse(r); err != nil || !p.opened[u.Host] && u.Scheme != "data" && r != "about:blank" {
+			list = append(list, "request for "+r)
+		}
+	}
+	for _, flaw := range list {
+		if p.provoked == nil || !p.provoked.MatchString(flaw) {
+			p.t.Errorf("the page had the error %q", flaw)
 		}
 	}
 }
