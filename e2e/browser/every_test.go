@@ -64,7 +64,7 @@ const scheme, forced, motion = "prefers-color-scheme", "forced-colors", "prefers
 // from the network can be, with and without a place to break.
 var crowdNames = []string{
 	"قياس.الطلبات.الواردة", "מדד.בקשות.נכנסות", "e\u0301\u0323\u0308.z\u0351\u036b\u0343\u036a\u0302\u036b\u033d",
-	strings.Repeat("x", 1000), strings.Repeat("wide.name_", 100), `"><img src=x onerror=canary()>`, `</title><script>canary()</script>`,
+	strings.Repeat("x", 1024), strings.Repeat("wide.name_with_a_long_segment_here", 30) + "_end", `"><img src=x onerror=canary()>`, `</title><script>canary()</script>`,
 }
 
 // crowd starts a daemon whose every list has names that break layouts or try to
@@ -110,11 +110,16 @@ func crowd(t *testing.T) *daemon.Daemon {
 	plant(t, d)
 	send(t, d, func(lines *strings.Builder) {
 		for i, name := range crowdNames {
-			fmt.Fprintf(lines, "%s:1|c\n%s.ms:%d|ms\ncrowd.tag:1|c|#name:%s\nbroken %s\n", name[:min(len(name), 1000)], name[:min(len(name), 1000)], i+1, name[:min(len(name), 500)], name)
+			fmt.Fprintf(lines, "%s:1|c\n%s.ms:%d|ms\ncrowd.tag:1|c|#name:%s\nbroken %s\n", name, name[:min(len(name), 1021)], i+1, name[:min(len(name), 500)], name)
 		}
 		lines.WriteString("crowd.last:1|c\n")
 	})
-	d.Wait("the crowd", func(s daemon.Stats) bool { return s["crowd.last"] == "1" })
+	stats := d.Wait("the crowd", func(s daemon.Stats) bool { return s["crowd.last"] == "1" })
+	for _, name := range crowdNames {
+		if stats[name] != "1" {
+			t.Errorf("%q is not the name of a stat", name)
+		}
+	}
 	d.Post("/runtime_modify?planted=" + url.QueryEscape(`<img src=x onerror=canary()>`) + "&ttl=1h")
 	d.Post("/logging?main=debug")
 	return d

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -69,14 +70,19 @@ func TestHomePageShowsAllEndpoints(t *testing.T) {
 	}
 }
 
-// TestLinksWork follows each link and sends each query of the page.
+// digits are what differs between two answers to one request.
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// TestLinksWork follows each link and sends each query of the page. Without scripts the
+// empty fields are sent, and change nothing.
 func TestLinksWork(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	p := open(t)
 	p.provoke(`^status 400 of .*/(stats/(explain|histogram|history)|ingest/explain)\?`) // they need a name
 	p.visit(base(d) + "/")
-	for _, c := range eval[[]command](p, commands) {
+	list := eval[[]command](p, commands)
+	for _, c := range list {
 		if c.Method != "GET" || c.Path == "/circuit_event_stream" || c.Path == "/stats/stream" || c.Path == "/heap_dump" {
 			continue // it has no end, or is a download
 		}
@@ -92,6 +98,37 @@ func TestLinksWork(t *testing.T) {
 		if search := eval[string](p, "location.search"); strings.Contains(search, "=&") || strings.HasSuffix(search, "=") {
 			t.Errorf("%s is asked with %q", c.Path, search)
 		}
+	}
+	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	p.must("switching scripts off", err)
+	answer := func(target string) string {
+		resp, err := http.Get(base(d) + target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Status + "\n" + digits.ReplaceAllString(string(body), "N")
+	}
+	empty := 0
+	for _, c := range list {
+		if c.Method != "GET" || len(c.Params) == 0 || c.Path == "/stats/stream" || c.Path == "/heap_dump" {
+			continue
+		}
+		p.visit(base(d) + "/")
+		p.press(`form[action="` + c.Path[1:] + `"] button`)
+		p.until("location.pathname === " + quoted(c.Path) + " && document.readyState === 'complete'")
+		search := eval[string](p, "location.search")
+		if strings.Contains(search+"&", "=&") {
+			empty++
+		}
+		d.Until(c.Path+search+" to answer as without fields", func() bool { return answer(c.Path+search) == answer(c.Path) })
+	}
+	if empty < 5 {
+		t.Errorf("only %d forms were sent with empty fields", empty)
 	}
 }
 
@@ -211,14 +248,22 @@ func TestDestructiveMutationsWantAWord(t *testing.T) {
 	}
 }
 
-// TestHomePageWithoutScripts sends a mutation with a page that runs no script.
-func TestHomePageWithoutScripts(t *testing.T) {
+// TestPagesWithoutScripts opens all pages in a browser that runs no script: each form has
+// a button that sends it, and no button needs a script. A change works.
+func TestPagesWithoutScripts(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	hits(t, d, "3")
 	p := open(t)
 	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	p.must("switching scripts off", err)
+	for _, path := range everyPage() {
+		p.visit(base(d) + path)
+		for _, flaw := range eval[[]string](p, `[...document.forms].filter((f) => !f.closest('[hidden]') && ![...f.elements].some((e) => e.type === 'submit' && (e.checkVisibility() || e.closest('details:not([open])'))))
+			.concat([...document.querySelectorAll('button[type="button"], .scripted')].filter((e) => e.checkVisibility())).map((e) => e.outerHTML.slice(0, 150))`) {
+			t.Errorf("%s does nothing without scripts: %s", path, flaw)
+		}
+	}
 	p.visit(base(d) + "/")
 	p.press(`form[action="reset_counters"] button`)
 	d.Wait("the reset", func(s daemon.Stats) bool { return s["hits"] == "0" })

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -40,8 +41,10 @@ func TestKeyboardTasks(t *testing.T) {
 		return s["task.last"] == "1" && strings.Contains(s["tasks.ms"], "P100(90,90)")
 	})
 	p := open(t)
+	_, err := chromedp.Call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}}); if (location.host) sessionStorage[location.pathname] = Number(sessionStorage[location.pathname] ?? 0) + 1`})
+	p.must("the script", err)
 	p.ready(base(d) + "/ui/")
-	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
 	at := func(path string) string {
 		return "location.pathname === " + quoted(path) + " && document.documentElement.dataset.ready"
 	}
@@ -61,6 +64,7 @@ func TestKeyboardTasks(t *testing.T) {
 		{"with arrows", "", kb.ArrowDown, "document.activeElement.textContent === 'task.last'"},
 		{"and back", "", kb.ArrowUp, "document.activeElement.textContent === 'task.001'"},
 		{"walk back", "", "k", "document.activeElement.textContent === 'task.000'"},
+		{"copy the row", "", "c", "window.copied?.startsWith('task.000\\tcounter\\t0\\t') && document.querySelector('#say').textContent === 'Copied task.000'"},
 		{"pin the row", "", "space", "document.querySelector('tr.pinned')"},
 		{"set the zero point", "", "z", "document.querySelector('#since')"},
 		{"pause", "", "p", "document.querySelector('#pause').textContent === 'Go live'"},
@@ -69,6 +73,8 @@ func TestKeyboardTasks(t *testing.T) {
 		{"open the histograms", "", "gh", at("/ui/histograms")},
 		{"walk over the buckets", "svg.plot[data-bins]", kb.End + kb.ArrowLeft + kb.ArrowRight, "document.querySelector('#bin').textContent.includes('from') && document.querySelectorAll('.bin.sel, #bins tr.sel').length === 2 && document.querySelector('#bins tbody tr:last-child').classList.contains('sel')"},
 		{"open the explorer", "", "ge", at("/ui/explorer")},
+		{"read it again", "", "n", at("/ui/explorer") + " && sessionStorage['/ui/explorer'] === '2'"},
+		{"copy the table", "", "c", "window.copied?.includes('task.\\t131\\t')"},
 		{"go into a prefix", "", "j" + kb.Enter, at("/ui/explorer") + " && location.search.includes('prefix=')"},
 		{"open a cluster", "", "gc", at("/ui/clusters")},
 		{"with its hosts", "", "j" + kb.Enter, "location.search.includes('cluster=backend') && document.documentElement.dataset.ready"},

@@ -139,6 +139,7 @@ func TestConfigurationIsText(t *testing.T) {
 	}
 	// Answers to requests of the page are text, too.
 	p := open(t)
+	p.provoke("status 400 of .*/logging")
 	p.visit(base(d) + "/")
 	for _, payload := range []string{all[0], all[1], all[3]} {
 		for _, path := range []string{"/logging?level=" + url.QueryEscape(payload), "/logging?" + url.QueryEscape(payload) + "=info", "/runtime_modify?" + url.QueryEscape(payload) + "=" + url.QueryEscape(payload)} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,21 @@ func TestNamesAreText(t *testing.T) {
 			}
 			p.picture("stats")
 		}
+	}
+	p.ready(base(d) + "/ui/stats?filter=^planted[.][0-9]&rows=1000")
+	shown := eval[[]string](p, "[...document.querySelectorAll('#stats tbody .pinbox a:not(.pin)')].map((a) => a.textContent)")
+	var stats struct{ Stats []struct{ Name string } }
+	if err := json.Unmarshal([]byte(d.Get("/stats?format=json&filter=^planted[.][0-9]")), &stats); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, s := range stats.Stats {
+		want = append(want, s.Name)
+	}
+	slices.Sort(shown)
+	slices.Sort(want)
+	if len(want) < 500 || !slices.Equal(shown, want) {
+		t.Errorf("of %d names the page of the stats shows %d: %.2000q\nwant %.2000q", len(want), len(shown), shown, want)
 	}
 	d.Post("/runtime_modify?" + url.QueryEscape(`<script>canary()</script>`) + "=" + url.QueryEscape(`<img src=x onerror=canary()>`))
 	// Plain text and JSON are not rendered as pages either.

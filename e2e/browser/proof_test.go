@@ -150,6 +150,22 @@ func TestProofMillion(t *testing.T) {
 	}
 }
 
+// TestProofClusters types filters of 10,000 clusters with 10 hosts each.
+func TestProofClusters(t *testing.T) {
+	d := newMany(t, many{})
+	p := open(t)
+	p.ready(d.URL + "/ui/clusters")
+	var keys []float64
+	for i := range 5 {
+		keys = append(keys, p.timed(fmt.Sprintf("471%d$", i)))
+	}
+	slices.Sort(keys)
+	t.Logf("from a key to the rows of 10,000 clusters: median %.0f ms, longest %.0f ms", keys[2], keys[4])
+	if keys[2] > 250 {
+		t.Error("over the bound of 250 ms")
+	}
+}
+
 // measure returns medians of the times to the first paint and from a key to new rows,
 // in milliseconds, and the memory that the page keeps, in MiB.
 func measure(t *testing.T, d *daemon.Daemon, rows int) (paint, key, memory float64) {

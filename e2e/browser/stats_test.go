@@ -75,11 +75,12 @@ func TestZeroPoint(t *testing.T) {
 	p.until(names + " === 'z.g z.h z.b z.a'")
 	p.do(chromedp.Reload())
 	p.until("document.documentElement.dataset.order && " + cell("delta", "z.a") + "?.textContent === '+9,007,199,254,740,995'")
+	p.do(chromedp.Evaluate[chromedp.Void](`window.rates = []; new MutationObserver(() => rates.push(...[...document.querySelectorAll('[data-rate]')].map((e) => e.textContent))).observe(document.getElementById('main'), {subtree: true, childList: true, characterData: true})`))
 	d.Post("/reset_counters")
 	lines(t, d, "z.b:2|c")
 	p.until(cell("stat", "z.b") + ".textContent === '2' && " + cell("delta", "z.b") + ".textContent === '+2'")
-	if rates := eval[string](p, `[...document.querySelectorAll('[data-rate]')].map((e) => e.textContent).join(' ')`); strings.ContainsAny(rates, "-\u2212") {
-		t.Errorf("after a reset the rates are %s", rates)
+	if rates := eval[string](p, "rates.join(' ')"); rates == "" || strings.ContainsAny(rates, "-\u2212") {
+		t.Errorf("after a reset the rates are %q", rates)
 	}
 	// A pin stays on top whatever the filter; the address has it.
 	p.press(`#stats tr:has([data-stat="z.g"]) .pin`)
@@ -117,7 +118,7 @@ func TestResetBeforeTheStream(t *testing.T) {
 }
 
 // TestOrderIsFrozen sorts by value, both ways, and expects that rows do not move while
-// the focus is among them, but on request.
+// the focus or the pointer is among them, or after something was typed, but on request.
 func TestOrderIsFrozen(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -140,16 +141,29 @@ func TestOrderIsFrozen(t *testing.T) {
 	}
 	p.press("#fresh button")
 	p.until(names + " === 'o.c o.a o.b' && document.querySelector('tr.sel [data-stat=\"o.a\"]')")
+	x, y := 0.0, 0.0
+	_, err := fmt.Sscan(eval[string](p, "{ const r = document.querySelector('#stats tbody td').getBoundingClientRect(); `${r.x + 5} ${r.y + 5}` }"), &x, &y)
+	p.must("the place of a row", err)
+	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"), chromedp.MouseEvent("mouseMoved", x, y))
+	lines(t, d, "o.a:20|c")
+	p.until("!document.querySelector('#fresh').hidden && " + names + " === 'o.c o.a o.b'")
+	p.press("#fresh button")
+	p.until(names + " === 'o.a o.c o.b'")
 	// Without focus or pointer they move by themselves, as the same elements.
 	p.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur(); document.querySelector('tr:has([data-stat="o.b"])').kept = true`))
 	lines(t, d, "o.b:50|c")
-	p.until(names + ` === 'o.b o.c o.a' && document.querySelector('#stats tbody tr').kept`)
+	p.until(names + ` === 'o.b o.a o.c' && document.querySelector('#stats tbody tr').kept`)
 	lines(t, d, "o.d:1|c\no.e:1|c")
 	empty := open(t)
 	empty.ready(base(d) + "/ui/stats?filter=^late[.]")
 	p.until("document.querySelector('#fresh p').textContent === '2 new matches'")
 	p.press("#fresh button")
-	p.until(names + " === 'o.b o.c o.a o.d o.e' && window.same")
+	p.until(names + " === 'o.b o.a o.c o.d o.e' && window.same")
+	p.do(chromedp.Evaluate[chromedp.Void]("window.typing = setInterval(() => document.dispatchEvent(new Event('input')), 100)"))
+	lines(t, d, "o.e:100|c")
+	p.until("!document.querySelector('#fresh').hidden && " + names + " === 'o.b o.a o.c o.d o.e'")
+	p.press("#fresh button")
+	p.until(names + " === 'o.e o.b o.a o.c o.d'")
 	// A view without stats finds the first ones, and then they move.
 	lines(t, d, "late.a:1|c\nlate.b:2|c")
 	empty.until("document.querySelector('#fresh p').textContent === '2 new matches'")
