@@ -2,6 +2,8 @@ package pages
 
 import (
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/figures"
 )
 
 // export collects the rows of the table that the client wants as tab-separated
@@ -175,7 +177,7 @@ func (g *grid) cell(value string, show func()) {
 }
 
 // num appends a cell with a number. Zero is quiet.
-func (g *grid) num(value string) { g.shown(value, grouped(value)) }
+func (g *grid) num(value string) { g.shown(value, figures.Grouped(value)) }
 
 // shown appends a cell with a number and how it is shown.
 func (g *grid) shown(value, text string) {

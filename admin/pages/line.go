@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/figures"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -189,7 +190,7 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 	}
 	unit := "value"
 	last := lists[0][len(lists[0])-1].value
-	summary := fmt.Sprintf("%s in %s until %s: from %s to %s, at last %s. The table has the numbers.", l.name, plural(len(lists[0]), "step"), isoTime(p.to), figures(low), figures(high), figures(last))
+	summary := fmt.Sprintf("%s in %s until %s: from %s to %s, at last %s. The table has the numbers.", l.name, plural(len(lists[0]), "step"), isoTime(p.to), figures.Significant(low), figures.Significant(high), figures.Significant(last))
 	if l.counter {
 		unit, low = "per second", 0
 	}
@@ -198,7 +199,7 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 	}
 	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' width='52' height='"), lineAll, h("'>"))
 	for i := range 4 {
-		v.Put(h("<text class='end' x='46' y='"), lineTop+lineTall*(1-float64(i)/3)+4, h("'>"), figures(low+(high-low)*float64(i)/3), h("</text>"))
+		v.Put(h("<text class='end' x='46' y='"), lineTop+lineTall*(1-float64(i)/3)+4, h("'>"), figures.Significant(low+(high-low)*float64(i)/3), h("</text>"))
 	}
 	v.Put(h("</svg><svg class='plot' id='plot' role='img' tabindex='0' data-k='plot' height='"), lineAll, h("' data-from='"), fmt.Sprint(p.from.UnixMilli()), h("' data-to='"), fmt.Sprint(p.to.UnixMilli()), h("' aria-label='"), summary, h("'><text class='start' y='11'>"), unit, h("</text>"))
 	for i := range 4 {
@@ -316,13 +317,13 @@ func (v *view) sampleTable(l, other *line, lists [][]sample) {
 		g.row("")
 		g.head(isoTime(s.end), func() { v.when(s.end) })
 		g.cell(isoTime(s.start), func() { v.when(s.start) })
-		g.shown(exactValue(s.value), figures(s.value))
+		g.shown(exactValue(s.value), figures.Significant(s.value))
 		if other.name != "" {
 			x, ok := beside[s.end]
 			if !ok {
 				x = math.NaN()
 			}
-			g.shown(exactValue(x), figures(x))
+			g.shown(exactValue(x), figures.Significant(x))
 		}
 	}
 	g.end()

@@ -291,17 +291,6 @@ func TestFiltersAreBounded(t *testing.T) {
 	}
 }
 
-// TestAges expects ages in their greatest unit, rounded down.
-func TestAges(t *testing.T) {
-	const day = 24 * time.Hour
-	for d, want := range map[time.Duration]string{0: "now", time.Second - 1: "now", time.Second: "1 s", time.Minute - 1: "59 s", time.Minute: "1 min", time.Hour - 1: "59 min",
-		time.Hour: "1 h", day - 1: "23 h", day: "1 d", 2*day - 1: "1 d"} {
-		if got := ago(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
-	}
-}
-
 // TestAddressForNC expects the host and the port of a listener as nc wants them.
 func TestAddressForNC(t *testing.T) {
 	for address, want := range map[string]string{"udp://10.0.0.1:8125": "10.0.0.1 8125 true", "udp://0.0.0.0:1": "127.0.0.1 1 true", "udp://[::]:1": "127.0.0.1 1 true", "udp://[fd00::1]:2": "fd00::1 2 true",

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/internal/figures"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -134,7 +135,7 @@ func showStats(v *view) error {
 	v.statsForm(&q, err, took, func() {
 		v.Put(h("<p class='small'>"))
 		v.word("ok", "Valid.")
-		number, unit := seconds(took.Seconds())
+		number, unit := figures.Seconds(took.Seconds())
 		v.Put(" ", count(page.total), " of ", plural(everything, "stat"), " match, found in ", number+thin+unit, h("</p>"))
 	})
 	v.Put(h("<div id='results' data-total='"), page.total, h("'>\n"))
@@ -310,7 +311,7 @@ func (v *view) filterProblem(pattern string, err error, took time.Duration) {
 	var e *render.SyntaxError
 	switch {
 	case errors.Is(err, render.ErrTooExpensive):
-		number, unit := seconds(took.Seconds())
+		number, unit := figures.Seconds(took.Seconds())
 		v.word("bad", "Too expensive: the filter was stopped after "+number+thin+unit+". Anchor it with ^ or use fewer alternatives.")
 	case errors.As(err, &e):
 		at := e.At()
@@ -496,7 +497,7 @@ func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *re
 	exact, shown := "", none
 	ink := h(" class='quiet'")
 	if q.past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
-		exact, shown = exactValue(r.rate), rate(r.rate)
+		exact, shown = exactValue(r.rate), figures.Rate(r.rate)
 		if r.rate != 0 {
 			ink = ""
 		}
@@ -525,7 +526,7 @@ func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 	}
 	change := ""
 	if r.base != "" {
-		change = difference(r.value, r.base)
+		change = figures.Difference(r.value, r.base)
 	}
 	if q.zero.at.IsZero() {
 		change = "0"
@@ -538,7 +539,7 @@ func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 		if change == "0" || change == "" {
 			v.Put(h(" class='quiet'"))
 		}
-		v.Put(h(">"), signed(change), h("</span>"))
+		v.Put(h(">"), figures.Signed(change), h("</span>"))
 	})
 }
 
@@ -551,7 +552,7 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 	case r.past.still:
 		shown = "> 1 h"
 	case !at.IsZero():
-		shown = ago(v.now.Sub(at))
+		shown = figures.Age(v.now.Sub(at))
 	}
 	g.cell(isoTime(at), func() {
 		v.Put(h("<span class='quiet' data-changed"))
@@ -562,28 +563,13 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 	})
 }
 
-// ago returns an age in its greatest unit.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "now"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
-	return fmt.Sprintf("%d d", int(d.Hours()/24))
-}
-
 // statValue appends the value of a counter, a gauge or the count of a histogram.
 func (v *view) statValue(r *statRow) {
 	class := h("")
 	if r.value == "0" {
 		class = " class='quiet'"
 	}
-	v.Put(h("<span"), class, h(" data-stat='"), r.name, h("'>"), grouped(r.value), h("</span>"))
+	v.Put(h("<span"), class, h(" data-stat='"), r.name, h("'>"), figures.Grouped(r.value), h("</span>"))
 }
 
 // statName appends a name as a link. The part that it shares with the name above is
@@ -656,11 +642,11 @@ func (s *spark) rangeText() string {
 	case len(s.points) < 2 || s.fromZero && high == 0:
 		return ""
 	case s.fromZero:
-		return "peak " + rate(high)
+		return "peak " + figures.Rate(high)
 	case low == high:
 		return ""
 	}
-	return figures(low) + " to " + figures(high)
+	return figures.Significant(low) + " to " + figures.Significant(high)
 }
 
 // trend appends the cell that shows the distribution of a histogram.
@@ -686,7 +672,7 @@ func (v *view) trend(g *grid, r *statRow) {
 		for i, name := range [...]string{"p50 ", "p90 ", "p99 "} {
 			text := measuredText(q[i], unit)
 			symbol := strings.TrimLeft(text, "0123456789.,\u2212")
-			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("' data-unit='"), exactValue(unitOf(unit, strings.TrimPrefix(symbol, thin))), h("' data-symbol='"), symbol, h("'>"), text, h("</b></span>"))
+			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("' data-unit='"), exactValue(figures.UnitOf(unit.String(), strings.TrimPrefix(symbol, thin))), h("' data-symbol='"), symbol, h("'>"), text, h("</b></span>"))
 		}
 		v.Put(h("</span>"))
 	})

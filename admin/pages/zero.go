@@ -2,9 +2,7 @@ package pages
 
 import (
 	"fmt"
-	"math/big"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
@@ -55,30 +53,4 @@ func (z *zeroPoint) change(c *store.Cursor) float64 {
 		return 0
 	}
 	return valueKey(c) - base
-}
-
-// difference returns the exact difference of two numbers, and nothing if one is none.
-func difference(now, base string) string {
-	a, wholeA := new(big.Int).SetString(now, 10)
-	b, wholeB := new(big.Int).SetString(base, 10)
-	if wholeA && wholeB {
-		return a.Sub(a, b).String()
-	}
-	x, errX := strconv.ParseFloat(now, 64)
-	y, errY := strconv.ParseFloat(base, 64)
-	if errX != nil || errY != nil {
-		return ""
-	}
-	return strconv.FormatFloat(x-y, 'g', 12, 64)
-}
-
-// signed returns a change with its sign.
-func signed(change string) string {
-	switch {
-	case change == "":
-		return none
-	case change == "0" || strings.HasPrefix(change, "-"):
-		return grouped(change)
-	}
-	return "+" + grouped(change)
 }
