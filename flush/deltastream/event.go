@@ -40,8 +40,8 @@ func (e *event) begin(id eventID, at time.Time, interval time.Duration) {
 
 func (e *event) empty() bool { return len(e.names)+len(e.rows)+len(e.ends) == 0 }
 
-// name adds the name of the stat under c and when it was created, 0 if that was before
-// this process.
+// name adds the name of the stat under c, when it was created, 0 if that was before this
+// process, and the unit of a histogram.
 func (e *event) name(c *store.Cursor) {
 	e.names = open(e.names, c.Ref())
 	e.names = append(e.names, `,"`...)
@@ -55,6 +55,11 @@ func (e *event) name(c *store.Cursor) {
 		created = time.UnixMilli(0)
 	}
 	e.names = strconv.AppendInt(e.names, created.UnixMilli(), 10)
+	if c.Kind() == store.KindHistogram {
+		e.names = append(e.names, `,"`...)
+		e.names = append(e.names, c.Histogram().Layout().Unit().String()...)
+		e.names = append(e.names, '"')
+	}
 	e.names = append(e.names, ']')
 }
 
