@@ -122,7 +122,7 @@ func TestTop(t *testing.T) {
 	p.shows("one stat", func(s string) bool { return strings.Contains(s, " 1 stats") && row(s, "shop.orders") == nil })
 	p.tmux("send-keys", "Enter")
 	p.shows("the distribution", func(s string) bool {
-		return strings.Contains(s, "3 values, in milliseconds, from 3 to 90") && strings.Contains(s, "█")
+		return strings.Contains(s, "3 values from 3 ms to 90 ms, buckets in milliseconds") && strings.Contains(s, "█")
 	})
 	p.tmux("send-keys", "g", "c")
 	p.shows("the clusters", func(s string) bool { return strings.Contains(s, "No clusters are configured") })

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/figures"
 )
 
 // distribution is an answer of /stats/histogram.
@@ -36,14 +38,14 @@ func (d *distribution) lines(st Style, columns, lines int) []string {
 	var quantiles []string
 	for _, q := range d.Quantiles {
 		if q[0] != nil && q[1] != nil {
-			quantiles = append(quantiles, fmt.Sprintf("p%g %s", *q[0], short(*q[1], 9)))
+			quantiles = append(quantiles, fmt.Sprintf("p%g %s", *q[0], st.measured(*q[1], d.Unit, 9)))
 		}
 	}
 	if len(d.Bins) == 0 || d.Min == nil || d.Max == nil {
 		return []string{"No recorded values"}
 	}
 	out := []string{
-		fmt.Sprintf("%s values, in %s, from %s to %s", entry{d.Count}.text(0), visible(d.Unit), short(*d.Min, 9), short(*d.Max, 9)),
+		fmt.Sprintf("%s values from %s to %s, buckets in %s", figures.Grouped(visible(entry{d.Count}.text(0))), st.measured(*d.Min, d.Unit, 9), st.measured(*d.Max, d.Unit, 9), visible(d.Unit)),
 		strings.Join(quantiles, "  "), "",
 	}
 	per := max(1, (len(d.Bins)+lines-len(out)-1)/max(1, lines-len(out)))
@@ -61,7 +63,7 @@ func (d *distribution) lines(st Style, columns, lines int) []string {
 	}
 	const fixed = 9 + 3 + 9 + 2 + 9 + 2 + 6 + 2
 	for _, g := range groups {
-		out = append(out, fmt.Sprintf("%s - %s  %s  %s  %s", st.right(short(g.from, 9), 9), st.fit(short(g.to, 9), 9), st.right(short(g.count, 9), 9),
+		out = append(out, fmt.Sprintf("%s - %s  %s  %s  %s", st.right(st.number(g.from, 9), 9), st.fit(st.number(g.to, 9), 9), st.right(st.number(g.count, 9), 9),
 			st.right(fmt.Sprintf("%.1f%%", 100*g.count/max(all, 1)), 6), st.bar(g.count/max(most, 1), max(4, columns-fixed))))
 	}
 	return out

@@ -16,6 +16,7 @@ const (
 type row struct {
 	id         uint64
 	name, kind string // as the server has them: untrusted
+	unit       string // of a histogram
 	text       string // the value as it was sent
 	value      float64
 	base       float64 // the value at the zero point
@@ -119,7 +120,7 @@ func (m *model) create(n entry) {
 		m.left++
 		return
 	}
-	r := &row{id: n.id(), kind: n.text(1), name: n.text(2), look: m.look, base: math.NaN()}
+	r := &row{id: n.id(), kind: n.text(1), name: n.text(2), unit: n.text(4), look: m.look, base: math.NaN()}
 	if base, ok := m.bases[r.name]; ok {
 		r.base = base
 	} else if !m.initial && r.kind != "gauge" {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/statsd-admin/statsd-admin/internal/figures"
 )
 
 // Style is how a terminal can be written to.
@@ -366,15 +368,15 @@ func (s *screen) head(columns int) string {
 				down++
 			}
 		}
-		return strings.Join(append(parts, fmt.Sprintf("%d clusters", len(s.board.rows)), fmt.Sprintf("%d with unhealthy hosts", down)), "  ")
+		return strings.Join(append(parts, figures.Grouped(strconv.Itoa(len(s.board.rows)))+" clusters", figures.Grouped(strconv.Itoa(down))+" with unhealthy hosts"), "  ")
 	}
 	listed := " stats"
 	if s.kind != "" {
 		listed = " " + s.kind + "s"
 	}
-	parts = append(parts, strconv.Itoa(len(s.list))+listed)
+	parts = append(parts, figures.Grouped(strconv.Itoa(len(s.list)))+listed)
 	if s.model.left > 0 {
-		parts = append(parts, fmt.Sprintf("(%d left out: use a filter)", s.model.left))
+		parts = append(parts, fmt.Sprintf("(%s left out: use a filter)", figures.Grouped(strconv.Itoa(s.model.left))))
 	}
 	if s.filter != "" {
 		parts = append(parts, "filter "+visible(s.filter))
@@ -413,15 +415,20 @@ func (s *screen) colored(code, text string) string {
 // Widths of the columns of stats. Narrow screens leave the last ones out.
 const (
 	valueWidth  = 12
+	wideValue   = 27 // the greatest number in full
 	rateWidth   = 9
 	changeWidth = 9
 	trendWidth  = 12
 	agoWidth    = 8
 )
 
-// heads returns the width that is left for the name, and which columns there are.
-func heads(columns int) (name int, trend, change, ago bool) {
-	name = columns - (2 + 2 + valueWidth + 1 + rateWidth)
+// heads returns the widths of the name and the value, and which columns there are.
+func heads(columns int) (name, value int, trend, change, ago bool) {
+	value = valueWidth
+	if columns >= 120 {
+		value = wideValue
+	}
+	name = columns - (2 + 2 + value + 1 + rateWidth)
 	if change = columns >= 60; change {
 		name -= 1 + changeWidth
 	}
@@ -431,7 +438,7 @@ func heads(columns int) (name int, trend, change, ago bool) {
 	if ago = columns >= 96; ago {
 		name -= 1 + agoWidth
 	}
-	return name, trend, change, ago
+	return name, value, trend, change, ago
 }
 
 // window moves the rows on the screen so that the selected one is there.
@@ -443,7 +450,7 @@ func (s *screen) window(page int) (from, to int) {
 
 func (s *screen) stats(columns, page int) []string {
 	st := s.style
-	name, trend, change, ago := heads(columns)
+	name, value, trend, change, ago := heads(columns)
 	mark := func(column, title string) string {
 		if s.column != column {
 			return title
@@ -453,7 +460,7 @@ func (s *screen) stats(columns, page int) []string {
 		}
 		return title + "^"
 	}
-	line := "  " + st.fit(mark("name", "NAME"), name) + " " + st.fit(mark("type", "T"), 2) + st.right(mark("value", "VALUE"), valueWidth-1) + " " + st.right(mark("rate", "PER SEC"), rateWidth)
+	line := "  " + st.fit(mark("name", "NAME"), name) + " " + st.fit(mark("type", "T"), 2) + st.right(mark("value", "VALUE"), value-1) + " " + st.right(mark("rate", "PER SEC"), rateWidth)
 	if change {
 		line += " " + st.right(mark("change", "CHANGE"), changeWidth)
 	}
@@ -481,15 +488,15 @@ func (s *screen) stats(columns, page int) []string {
 			out = append(out, st.fit(line+"  "+visible(r.text), columns))
 			continue
 		}
-		line += " " + st.right(short(r.value, valueWidth-1), valueWidth-1) + " " + st.right(positive(r.rate, rateWidth), rateWidth)
+		line += " " + st.right(st.fitted(figures.Grouped(visible(r.text)), r.value, value-1), value-1) + " " + st.right(st.rate(r.rate, rateWidth), rateWidth)
 		if change {
-			line += " " + st.right(signed(r.change(), changeWidth), changeWidth)
+			line += " " + st.right(st.change(r.change(), changeWidth), changeWidth)
 		}
 		if trend {
 			line += " " + st.fit(r.drawTrend(st, s.model.look), trendWidth)
 		}
 		if ago && r.changed != 0 {
-			line += " " + st.right(since(s.model.millis-r.changed), agoWidth)
+			line += " " + st.right(figures.Age(time.Duration(s.model.millis-r.changed)*time.Millisecond), agoWidth)
 		}
 		if line = st.fit(line, columns); i == s.selected {
 			line = "\x1b[7m" + line + "\x1b[0m"
@@ -516,35 +523,7 @@ func (r *row) drawTrend(st Style, look int) string {
 	if !r.recorded {
 		return ""
 	}
-	return st.levels(r.quantiles[:]) + " " + short(r.quantiles[2], trendWidth-4)
-}
-
-// since returns how long ago something was.
-func since(millis int64) string {
-	switch d := time.Duration(millis) * time.Millisecond; {
-	case d < time.Minute:
-		return strconv.Itoa(int(d.Seconds())) + "s"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m"
-	default:
-		return strconv.Itoa(int(d.Hours())) + "h"
-	}
-}
-
-// positive returns a number, or nothing for 0.
-func positive(x float64, n int) string {
-	if x == 0 {
-		return ""
-	}
-	return short(x, n)
-}
-
-// signed returns a number with its sign, or nothing for 0.
-func signed(x float64, n int) string {
-	if x <= 0 {
-		return positive(x, n)
-	}
-	return "+" + short(x, n-1)
+	return st.levels(r.quantiles[:]) + " " + st.measured(r.quantiles[2], r.unit, trendWidth-4)
 }
 
 func (s *screen) clusters(columns, page int) []string {
@@ -573,7 +552,7 @@ func (s *screen) clusters(columns, page int) []string {
 		}
 		line += st.fit(visible(c.name), name) + " " + st.right(fmt.Sprintf("%d/%d", c.healthy, c.hosts), hosts) + " " +
 			st.bar(float64(c.healthy)/float64(max(c.hosts, 1)), cells) +
-			st.right(short(c.active, number-1), number) + st.right(short(c.requests, number-1), number) + st.right(positive(c.rate, number-1), number) + " " + st.fit(visible(c.why), why)
+			st.right(st.number(c.active, number-1), number) + st.right(st.number(c.requests, number-1), number) + st.right(st.rate(c.rate, number-1), number) + " " + st.fit(visible(c.why), why)
 		line = st.fit(line, columns)
 		switch {
 		case i == s.selected:

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/statsd-admin/statsd-admin/internal/figures"
 )
 
 // visible returns untrusted text without anything that a terminal could act on:
@@ -87,34 +89,90 @@ func (st Style) right(s string, n int) string {
 	return st.fit(s, n)
 }
 
-// short returns a number in at most n columns, n being 5 at least, with a suffix for
-// powers of 1000 if it is long.
+// spelled returns a text of package figures for a terminal.
+func (st Style) spelled(text string) string {
+	if st.ASCII {
+		return strings.NewReplacer("\u2212", "-", figures.None, "-", "µ", "u").Replace(text)
+	}
+	return text
+}
+
+// fitted returns a number as the pages show it if it fits in n columns, n being 5 at
+// least. Otherwise it gets a suffix for a power of 1000.
+func (st Style) fitted(text string, x float64, n int) string {
+	if text = st.spelled(text); width(text) > n {
+		return st.spelled(short(x, n))
+	}
+	return text
+}
+
+// number returns a number in at most n columns.
+func (st Style) number(x float64, n int) string { return st.fitted(figures.Grouped(exact(x)), x, n) }
+
+// rate returns a number per second in at most n columns, or nothing for 0.
+func (st Style) rate(x float64, n int) string {
+	if x == 0 {
+		return ""
+	}
+	return st.fitted(figures.Rate(x), x, n)
+}
+
+// change returns a number with its sign in at most n columns, or nothing for 0.
+func (st Style) change(x float64, n int) string {
+	if x == 0 {
+		return ""
+	}
+	text := figures.Signed(exact(x))
+	if width(text) > n && x > 0 {
+		return "+" + st.spelled(short(x, n-1))
+	}
+	return st.fitted(text, x, n)
+}
+
+// measured returns a value of a histogram with its unit in at most n columns.
+func (st Style) measured(x float64, unit string, n int) string {
+	number, symbol := figures.Measured(x, unit)
+	if symbol == "" {
+		return st.fitted(number, x, n)
+	}
+	if number += " "; width(number+symbol) > n {
+		number = st.fitted(strings.TrimSpace(number), x/figures.UnitOf(unit, symbol), n-width(symbol))
+	}
+	return st.spelled(number + symbol)
+}
+
+// exact returns a number without the noise of the difference of two.
+func exact(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 12, 64)
+}
+
+// short returns a number in at most n columns, n being 5 at least, with three
+// significant digits or a suffix for a power of 1000.
 func short(x float64, n int) string {
-	if s := strconv.FormatFloat(round(x, 3), 'f', -1, 64); len(s) <= n {
+	if x < 0 {
+		return "\u2212" + short(-x, n-1)
+	}
+	if s := figures.Significant(x); x < 1e15 && width(s) <= n {
 		return s
 	}
-	for digits := 3; digits >= 0; digits-- {
-		if s := strconv.FormatFloat(x, 'f', digits, 64); len(s) <= n {
+	for digits := 3; digits >= 0 && x < 1000; digits-- {
+		if s := figures.Trimmed(x, digits); len(s) <= n {
 			return s
 		}
 	}
+	rest := x
 	for _, unit := range []string{"k", "M", "G", "T", "P", "E"} {
-		x /= 1000
-		for digits := 2; digits >= 0 && math.Abs(x) < 1000; digits-- {
-			if s := strconv.FormatFloat(x, 'f', digits, 64) + unit; len(s) <= n {
+		rest /= 1000
+		for digits := 2; digits >= 0 && rest < 1000; digits-- {
+			if s := strconv.FormatFloat(rest, 'f', digits, 64) + unit; len(s) <= n {
 				return s
 			}
 		}
 	}
-	return strconv.FormatFloat(x*1e18, 'e', 0, 64)
-}
-
-func round(x float64, digits int) float64 {
-	if math.Abs(x) >= 1e12 {
-		return x
-	}
-	p := math.Pow10(digits)
-	return math.Round(x*p) / p
+	return strconv.FormatFloat(x, 'e', 0, 64)
 }
 
 // levels draws a line of values, each between 0 and the greatest.

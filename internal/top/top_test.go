@@ -198,7 +198,7 @@ func TestRun(t *testing.T) {
 	n = out.shows(t, n, "7 stats")
 	typed("\r")
 	f.requested("/stats/histogram?bins&q=50,75,90,95,99,99.9&name=cart.time")
-	n = out.shows(t, n, "p99.9 30.25")
+	n = out.shows(t, n, "p99.9 30.2 ms")
 	typed("\x1b")
 	n = out.shows(t, n, "TREND")
 	typed("gc")
