@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -196,12 +197,24 @@ func TestProfileParameters(t *testing.T) {
 	}
 }
 
-// fullListener has no descriptor for a connection unless the spare one is free.
+// fullListener has one descriptor, for the spare or a connection.
 type fullListener struct {
 	net.Listener
 	s       *spare
 	pending net.Conn
-	taken   bool // a connection has the spare descriptor
+	taken   atomic.Bool // a connection has the descriptor
+}
+
+// newFullListener returns a listener that shares its descriptor with s.
+func newFullListener(s *spare) *fullListener {
+	l := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: s}
+	s.open = func() (*os.File, error) {
+		if l.taken.Load() {
+			return nil, &os.PathError{Err: syscall.EMFILE}
+		}
+		return openNull()
+	}
+	return l
 }
 
 func (l *fullListener) Accept() (nc net.Conn, err error) {
@@ -210,13 +223,24 @@ func (l *fullListener) Accept() (nc net.Conn, err error) {
 			return nil, err
 		}
 	}
-	held := l.s.held()
-	if held || l.taken {
-		l.taken = l.taken && !held
+	if l.s.held() || l.taken.Load() {
 		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	}
-	nc, l.pending, l.taken = l.pending, nil, true
+	l.taken.Store(true)
+	nc, l.pending = &onlyConn{l.pending.(*net.TCPConn), l}, nil
 	return nc, nil
+}
+
+// onlyConn is a connection that has the descriptor of its listener.
+type onlyConn struct {
+	*net.TCPConn
+	l *fullListener
+}
+
+func (c *onlyConn) Close() error {
+	err := c.TCPConn.Close()
+	c.l.taken.Store(false)
+	return err
 }
 
 func (s *spare) held() bool {
@@ -229,7 +253,7 @@ func (s *spare) held() bool {
 // say nothing do not keep it waiting for the time that a request may take.
 func TestIdleConnectionsGiveBackTheSpareDescriptor(t *testing.T) {
 	s := newServer(t, Config{Limits: Limits{ReadTimeout: time.Hour, IdleTimeout: time.Hour}})
-	ln := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: &s.spare}
+	ln := newFullListener(&s.spare)
 	const idle = 3
 	var ends []net.Conn
 	for range idle {
@@ -271,7 +295,7 @@ func connected(t *testing.T, network, address string) (near, far net.Conn) {
 func TestAcceptKeepsASpare(t *testing.T) {
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer ln.Close()
-	var s spare
+	s := spare{open: openNull}
 	for range 2 {
 		defer must(net.Dial("tcp", ln.Addr().String())).Close()
 		nc, last, err := s.accept(ln)
@@ -288,6 +312,32 @@ func TestAcceptKeepsASpare(t *testing.T) {
 			t.Errorf("%v: %t", err, !want)
 		}
 	}
+}
+
+// acceptFunc is the Accept of a listener.
+type acceptFunc func() (net.Conn, error)
+
+func (f acceptFunc) Accept() (net.Conn, error) { return f() }
+func (acceptFunc) Close() error                { return nil }
+func (acceptFunc) Addr() net.Addr              { return nil }
+
+// TestShortageIsOver: a connection that comes when there are descriptors again is an
+// ordinary one, even if the accept before it failed for want of one.
+func TestShortageIsOver(t *testing.T) {
+	full := true
+	s := spare{open: openNull}
+	s.fill()
+	nc, last, err := s.accept(acceptFunc(func() (net.Conn, error) {
+		if full {
+			full = false
+			return nil, syscall.EMFILE
+		}
+		return new(net.TCPConn), nil
+	}))
+	if nc == nil || last || err != nil || !s.held() {
+		t.Errorf("%v, last %t, %v, held %t", nc, last, err, s.held())
+	}
+	s.close()
 }
 
 // TestPatience halves with each silent client, down to its least, until one speaks.
@@ -342,7 +392,7 @@ func TestSpeaks(t *testing.T) {
 // answers probes on new connections, one after the other, and nothing else.
 func TestReadyWithoutDescriptors(t *testing.T) {
 	s := newServer(t, Config{})
-	ln := &fullListener{Listener: must(net.Listen("tcp", "127.0.0.1:0")), s: &s.spare}
+	ln := newFullListener(&s.spare)
 	s.spare.patience, s.spare.most = time.Hour, time.Hour
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ln) }()

@@ -125,7 +125,7 @@ func New(cfg Config) (*Server, error) {
 		hosts:    newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
 		origins:  newOriginCheck(cfg.AllowedOrigins),
 		readers:  newOriginCheck(cfg.ReadOrigins),
-		spare:    spare{patience: mostPatience, most: mostPatience},
+		spare:    spare{open: openNull, patience: mostPatience, most: mostPatience},
 		auth:     auth,
 		tls:      secured(cfg.TLS),
 		slots:    newSlots(runtime.GOMAXPROCS(0)),

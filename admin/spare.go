@@ -22,6 +22,7 @@ type spare struct {
 	mu   sync.Mutex
 	file *os.File // nil while a connection has its descriptor
 	shut bool     // nothing is reserved any more
+	open func() (*os.File, error)
 
 	// patience is for the next client. Each silent one halves it, so that a queue of
 	// idle connections does not use up the time of a probe behind them, whose request
@@ -53,7 +54,7 @@ func (s *spare) fill() (full bool) {
 	defer s.mu.Unlock()
 	if s.file == nil && !s.shut {
 		var err error
-		s.file, err = os.Open(os.DevNull) // tried again with the next connection
+		s.file, err = s.open() // tried again with the next connection
 		return usedUp(err)
 	}
 	return false
@@ -82,17 +83,16 @@ func (s *spare) close() {
 	s.release()
 }
 
-// accept accepts a connection. last is set if the connection uses the reserved
-// descriptor, or another when none is left to reserve.
+// accept accepts a connection. last is set if no descriptor is left to reserve. Accept
+// fails without one even if no client waits, so the shortage can be over when one comes.
 func (s *spare) accept(ln net.Listener) (nc net.Conn, last bool, err error) {
-	if nc, err = ln.Accept(); err == nil {
-		return nc, s.fill(), nil
+	if nc, err = ln.Accept(); usedUp(err) && s.release() {
+		nc, err = ln.Accept()
+	} else if err != nil {
+		return nil, false, err
 	}
-	if usedUp(err) && s.release() {
-		last = true
-		if nc, err = ln.Accept(); err != nil {
-			s.fill()
-		}
-	}
-	return nc, last, err
+	return nc, s.fill() && err == nil, err
 }
+
+// openNull opens a file that takes a descriptor and nothing else.
+func openNull() (*os.File, error) { return os.Open(os.DevNull) }
