@@ -156,7 +156,7 @@ func (r *Registry) Replace(l Listener) error {
 	}
 	old := r.list[i]
 	r.list[i] = &entry{Listener: l}
-	stops := r.takeLocked([]*entry{old})
+	stops := old.takeLocked(nil)
 	r.cfg.Stats.Modified.Inc()
 	r.cfg.Stats.Created.Inc()
 	r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *Registry) Remove(name string) bool {
 	}
 	old := r.list[i]
 	r.list = slices.Delete(r.list, i, i+1)
-	stops := r.takeLocked([]*entry{old})
+	stops := old.takeLocked(nil)
 	r.cfg.Stats.Removed.Inc()
 	r.setActiveLocked()
 	r.mu.Unlock()
@@ -214,15 +214,14 @@ func (r *Registry) Drain(inboundOnly bool) {
 	r.mu.Lock()
 	r.inboundStopped = true
 	r.allStopped = r.allStopped || !inboundOnly
-	var chosen []*entry
+	var stops []func()
 	var names []string
 	for _, e := range r.list {
 		if (!inboundOnly || e.Direction == Inbound) && !e.stopped {
-			chosen = append(chosen, e)
+			stops = e.takeLocked(stops)
 			names = append(names, e.Name)
 		}
 	}
-	stops := r.takeLocked(chosen)
 	r.mu.Unlock()
 	r.stop(stops)
 	if len(names) > 0 {
@@ -272,22 +271,14 @@ func (r *Registry) findLocked(name string) int {
 	return slices.IndexFunc(r.list, func(e *entry) bool { return e.Name == name })
 }
 
-// takeLocked marks entries as stopped and returns the Stop functions of entries that
-// were not. r.mu must be held.
-func (r *Registry) takeLocked(entries []*entry) []func() {
-	var stops []func()
-	for _, e := range entries {
-		if e.stopped {
-			continue
-		}
-		e.stopped = true
-		stop := e.Stop
-		if stop == nil {
-			stop = func() {}
-		}
-		stops = append(stops, stop)
+// takeLocked marks an entry as stopped and appends its Stop function to stops, unless
+// it was stopped before. The registry's lock must be held.
+func (e *entry) takeLocked(stops []func()) []func() {
+	if e.stopped {
+		return stops
 	}
-	return stops
+	e.stopped = true
+	return append(stops, e.Stop)
 }
 
 // stop calls the functions concurrently and counts each when it returns. No lock may
@@ -300,7 +291,9 @@ func (r *Registry) stop(stops []func()) {
 			guard.New(r.cfg.Logger).Run("end of a listener", func() {
 				defer r.addDraining(^uint64(0))
 				defer r.cfg.Stats.Stopped.Inc()
-				stop()
+				if stop != nil {
+					stop()
+				}
 			})
 		})
 	}
