@@ -129,3 +129,51 @@ func TestInheritTwice(t *testing.T) {
 		t.Errorf("the second socket: %v", err)
 	}
 }
+
+// TestStoppedBeforeServed: a connection that was accepted just before the stop or the
+// pause closes as soon as an open one.
+func TestStoppedBeforeServed(t *testing.T) {
+	for name, leave := range map[string]func(*Listener){"stop": (*Listener).Stop, "pause": (*Listener).Pause} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, err := New(newWorld().config("127.0.0.1:0"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				leave(l)
+				client, server := net.Pipe()
+				defer client.Close()
+				began := time.Now()
+				l.serve(l.newConn(server))
+				if got := time.Since(began); got > partingTime+lateRead {
+					t.Errorf("closed after %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestClientsThatDoNotRead: a client that does not read its answer delays the end of a
+// listener by the time for a shutdown and no more.
+func TestClientsThatDoNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l, err := New(w.config("127.0.0.1:0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, server := net.Pipe()
+		defer client.Close()
+		l.admit(server)
+		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		l.Stop()
+		l.wait()
+		if got := time.Since(began); got != shutdownTime || w.active.Value() != 0 {
+			t.Errorf("after %v %d connections are open, want 0 after %v", got, w.active.Value(), shutdownTime)
+		}
+	})
+}
