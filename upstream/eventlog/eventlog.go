@@ -51,13 +51,13 @@ func Discard() *Logs { return &Logs{discard: true} }
 // Open opens a file for appending, and creates it if necessary.
 func (l *Logs) Open(path string) (*File, error) {
 	if l.discard {
-		return &File{}, nil
+		return nil, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.open[path]
 	if s == nil {
-		f, err := logfile.Open(path, logfile.Options{FlushBytes: bufferBytes / 2, MaxBytes: bufferBytes})
+		f, err := logfile.Open(path, logfile.Options{FlushBytes: bufferBytes, MaxBytes: bufferBytes})
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (l *Logs) each(do func(*logfile.File) error) error {
 	return errors.Join(errs...)
 }
 
-// File is an open file of a [Logs]. The zero File and a nil File drop all lines.
+// File is an open file of a [Logs]. A nil File drops all lines.
 type File struct {
 	logs   *Logs
 	shared *shared
@@ -112,7 +112,7 @@ type File struct {
 
 // Write appends whole lines. It returns no error: lines that do not fit are dropped.
 func (f *File) Write(lines []byte) (int, error) {
-	if f != nil && f.shared != nil {
+	if f != nil {
 		_, _ = f.shared.file.Write(lines)
 	}
 	return len(lines), nil
@@ -120,7 +120,7 @@ func (f *File) Write(lines []byte) (int, error) {
 
 // Close ends the use of the file. The last Close writes buffered lines to disk.
 func (f *File) Close() error {
-	if f == nil || f.shared == nil {
+	if f == nil {
 		return nil
 	}
 	var err error

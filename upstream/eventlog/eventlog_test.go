@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -170,5 +171,25 @@ func TestCloseReportsWhatWasNotWritten(t *testing.T) {
 	}
 	if err := b.Close(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("the last user: %v", err)
+	}
+}
+
+// TestLinesBeyondTheBufferAreDropped writes one line more than fits until the next
+// write to the disk.
+func TestLinesBeyondTheBufferAreDropped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	f := open(t, New(), path)
+	line := bytes.Repeat([]byte("x"), bufferBytes/4)
+	line[len(line)-1] = '\n'
+	for range 5 {
+		if n, err := f.Write(line); n != len(line) || err != nil {
+			t.Errorf("write: %d, %v; want %d, nil", n, err, len(line))
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(content(t, path)); got != 1<<20 {
+		t.Errorf("the file has %d bytes, want %d", got, 1<<20)
 	}
 }
