@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/logfile"
 )
 
 func content(t *testing.T, path string) string {
@@ -99,8 +101,9 @@ func TestFileIsSharedUntilTheLastCloses(t *testing.T) {
 func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l := New()
-	f := open(t, l, path)
+	f, other := open(t, l, path), open(t, l, path)
 	defer f.Close()
+	other.Close() // f is still reopened
 	f.Write([]byte("before\n"))
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
@@ -155,6 +158,18 @@ func TestReopenFails(t *testing.T) {
 	}
 	if err := l.Reopen(); err != nil {
 		t.Errorf("without files: %v", err)
+	}
+}
+
+// TestReopenWhileAFileCloses: a file whose last user is just going away is no error.
+func TestReopenWhileAFileCloses(t *testing.T) {
+	l := New()
+	f := open(t, l, filepath.Join(t.TempDir(), "log"))
+	if err := l.each(func(file *logfile.File) error {
+		f.Close()
+		return file.Reopen()
+	}); err != nil {
+		t.Error(err)
 	}
 }
 
