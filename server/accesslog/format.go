@@ -214,8 +214,8 @@ func compileOperator(command string) (*operator, error) {
 	return &operator{text: func(e *Entry) string {
 		for _, source := range sources {
 			if v := source(e); v != "" {
-				if limit > 0 && len(v) > limit {
-					v = v[:limit]
+				if limit > 0 {
+					v = v[:min(limit, len(v))]
 				}
 				return v
 			}
