@@ -206,6 +206,7 @@ func TestHashKeys(t *testing.T) {
 		{use, upstreamtest.Host(1), "10.0.0.1:80"},
 		{use, upstreamtest.Host(1, named, values("hash_key", "k")), "k"},
 		{c, upstreamtest.Host(1, values("hash_key", 3.0)), "10.0.0.1:80"},
+		{c, upstreamtest.Host(1, values("hash_key", "")), "10.0.0.1:80"},
 	}
 	for _, tt := range tests {
 		if got := newHashed(tt.c, nil).key(tt.h); got != tt.want {

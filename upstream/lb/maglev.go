@@ -44,11 +44,8 @@ func buildMaglev(entries []entry, size uint64, stats *Stats) *maglev {
 	filled := uint64(0)
 	for iteration := 1.0; filled < size; iteration++ {
 		for i := range walkers {
-			if filled == size {
-				break
-			}
 			w := &walkers[i]
-			if iteration*w.weight < w.target {
+			if filled == size || iteration*w.weight < w.target {
 				continue
 			}
 			w.target += heaviest

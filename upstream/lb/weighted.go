@@ -108,9 +108,6 @@ func (b *weighted) avail(s *host.Set, p int, kind listKind, zoned bool) avail {
 	if weighted {
 		weights := LocalityWeights(s, of)
 		a.scheduled = newSchedule(len(weights), func(i uint32) float64 { return weights[i] }, b.c.Slots, b.c.Seed)
-		if a.scheduled == nil {
-			return a
-		}
 	}
 	a.locality = make([]picker, len(s.Localities))
 	for i := range s.Localities {

@@ -161,6 +161,7 @@ func TestWeightedLeastRequest(t *testing.T) {
 		{nil, [2]int{200, 400}}, // 1/(0+1) against 4/(1+1)
 		{func() float64 { return 0 }, [2]int{120, 480}},
 		{func() float64 { return 2 }, [2]int{300, 300}},
+		{func() float64 { return 0.5 }, [2]int{157, 443}}, // 1 against 4/√2
 		{func() float64 { return -1 }, [2]int{200, 400}},
 		{math.NaN, [2]int{200, 400}},
 		{func() float64 { return 1 }, [2]int{200, 400}},
@@ -310,8 +311,9 @@ func TestZoneRouting(t *testing.T) {
 	}
 	// No other locality has spare capacity.
 	z = &zoneRouting{residual: []uint64{0, 0}}
-	if z.choose(&c); none.Value() != 1 {
-		t.Errorf("no_capacity_left = %d, want 1", none.Value())
+	c.Rand = numbers(9999, 5) // not to stay, the locality
+	if got := z.choose(&c); got != 1 || none.Value() != 1 {
+		t.Errorf("without capacity: locality %d, no_capacity_left = %d, want 1 and 1", got, none.Value())
 	}
 	if calc.Value() < 4 {
 		t.Errorf("recalculated %d times", calc.Value())
@@ -357,6 +359,30 @@ func TestZoneRoutingForcedToStay(t *testing.T) {
 		c.complete()
 		if z := c.routeZones(in(tt.up), in("ab")); z == nil || z.direct != tt.want {
 			t.Errorf("%s, forced from %d: %+v, want all to stay: %t", tt.up, tt.force, z, tt.want)
+		}
+	}
+}
+
+// TestZoneRoutingWithoutLocalHosts: with no share of the callers and none of the hosts,
+// the local zone does not get the load of the others.
+func TestZoneRoutingWithoutLocalHosts(t *testing.T) {
+	o := host.SetOptions{Local: config.Locality{Zone: "a"}, KnowLocal: true}
+	callers := []*host.Host{upstreamtest.Host(0, zone("a"))}
+	for range 10000 {
+		callers = append(callers, upstreamtest.Host(1, zone("b")))
+	}
+	var hosts []*host.Host
+	for i := range 6 {
+		hosts = append(hosts, upstreamtest.Host(i, zone(string(rune('b'+i%2)))))
+	}
+	x := uint64(0)
+	b := New(Config{Rand: func() uint64 { x += 7919; return x }})
+	b.Update([]*host.Set{host.NewSet(0, hosts, o)}, host.NewSet(0, callers, o))
+	got := split(b, nil, 600)
+	for i, h := range hosts {
+		if (got[h] == 0) != (i%2 == 0) { // b has fewer hosts than callers
+			t.Errorf("picks %s", showSplit(got, hosts))
+			break
 		}
 	}
 }
