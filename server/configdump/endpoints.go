@@ -162,16 +162,11 @@ func socketAddress(ip netip.AddrPort, p corev3.SocketAddress_Protocol) *corev3.A
 // metadata returns the message of free-form values. Values that are not JSON are
 // omitted.
 func metadata(spaces map[string]map[string]any) *corev3.Metadata {
-	m := &corev3.Metadata{}
+	m := &corev3.Metadata{FilterMetadata: make(map[string]*structpb.Struct, len(spaces))}
 	for name, fields := range spaces {
-		s, err := structpb.NewStruct(fields)
-		if err != nil {
-			continue
+		if s, err := structpb.NewStruct(fields); err == nil {
+			m.FilterMetadata[name] = s
 		}
-		if m.FilterMetadata == nil {
-			m.FilterMetadata = make(map[string]*structpb.Struct, len(spaces))
-		}
-		m.FilterMetadata[name] = s
 	}
 	return m
 }

@@ -1,12 +1,15 @@
 package configdump
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/admin/dump"
 )
 
 func TestMaskedSettings(t *testing.T) {
@@ -32,16 +35,24 @@ func TestMaskedSettings(t *testing.T) {
 		"sinks":                                               "",
 		"bootstrap.sinks,bootstrap.none":                      "",
 	} {
-		got := ""
-		if masked := maskedSettings(settings, wire.ParseMask(mask)); masked != nil {
-			text, err := json.Marshal(masked.AsMap())
-			if err != nil {
-				t.Fatal(err)
+		// Behind a section that no mask fits, which is left out.
+		sections := Source(func(bool) []Section { return []Section{{Message: &emptypb.Empty{}}, {Message: settings}} })
+		var b bytes.Buffer
+		err := sections.Write(&b, dump.Query{Mask: mask})
+		if want == "" {
+			var refused *dump.Error
+			if !errors.As(err, &refused) || b.Len() > 0 {
+				t.Errorf("%s: %v, and wrote %q; want a refusal", mask, err, &b)
 			}
-			got = string(text)
+			continue
 		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", mask, got, want)
+		var got struct{ Configs []struct{ Value any } }
+		if err := errors.Join(err, json.Unmarshal(b.Bytes(), &got)); err != nil || len(got.Configs) != 1 {
+			t.Errorf("%s: %v, %s; want one section", mask, err, &b)
+			continue
+		}
+		if text, err := json.Marshal(got.Configs[0].Value); err != nil || string(text) != want {
+			t.Errorf("%s: %s, %v, want %s", mask, text, err, want)
 		}
 	}
 }

@@ -65,6 +65,42 @@ func TestSkippedElements(t *testing.T) {
 	}
 }
 
+// TestSectionsInKeyOrder: the order in which sources return sections does not matter.
+func TestSectionsInKeyOrder(t *testing.T) {
+	listeners := Listeners([]Listener{{Name: "first"}}, at())
+	listeners.Key = "a"
+	list := Clusters("v", clusters(message("second")), clusters(), clusters())
+	list.Key = "b"
+	if text := written(t, dump.Query{}, list, listeners); strings.Index(text, "first") > strings.Index(text, "second") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestFailedWriteEndsTheDump: a client that disconnects does not cost the rest of a
+// large dump.
+func TestFailedWriteEndsTheDump(t *testing.T) {
+	large := strings.Repeat("x", 64<<10)
+	for _, q := range []dump.Query{{}, {Resource: "static_clusters"}} {
+		asked := 0
+		list := func(yield func(Cluster) bool) {
+			for range 100 {
+				if asked++; !yield(message(large)) {
+					return
+				}
+			}
+		}
+		r, w := io.Pipe()
+		r.Close()
+		section := Clusters("v", list, clusters(), clusters())
+		if err := Source(func(bool) []Section { return []Section{section} }).Write(w, q); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%+v: %v", q, err)
+		}
+		if asked > 50 {
+			t.Errorf("%+v: %d clusters of %d bytes were asked for", q, asked, len(large))
+		}
+	}
+}
+
 // TestFailedMatchEndsTheDump: the first error of a filter ends the answer and is
 // returned, whichever element it comes from, though later elements match.
 func TestFailedMatchEndsTheDump(t *testing.T) {

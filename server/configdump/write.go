@@ -169,14 +169,14 @@ func maskedSettings(settings *structpb.Struct, mask wire.Mask) *structpb.Struct 
 			if to.Fields == nil {
 				to.Fields = make(map[string]*structpb.Value)
 			}
+			switch to.Fields[key] {
+			case value: // a shorter path keeps all of it
+				deeper = false
+			case nil:
+				to.Fields[key] = structpb.NewStructValue(&structpb.Struct{})
+			}
 			if !deeper {
 				to.Fields[key] = value
-				break
-			}
-			if to.Fields[key] == nil {
-				to.Fields[key] = structpb.NewStructValue(&structpb.Struct{})
-			} else if to.Fields[key] == value {
-				break // a shorter path keeps all of it
 			}
 			from, to = value.GetStructValue(), to.Fields[key].GetStructValue()
 		}
@@ -309,11 +309,11 @@ func configName(m proto.Message) string {
 		}
 	}
 	for i := range fields.Len() {
-		fd := fields.Get(i)
-		if fd.Message() == nil || fd.IsList() || fd.IsMap() || !r.Has(fd) {
+		field, ok := r.Get(fields.Get(i)).Interface().(protoreflect.Message)
+		if !ok {
 			continue
 		}
-		packed, ok := r.Get(fd).Message().Interface().(*anypb.Any)
+		packed, ok := field.Interface().(*anypb.Any)
 		if !ok {
 			continue
 		}
