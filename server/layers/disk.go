@@ -53,8 +53,7 @@ func walk(cells map[string]cell, dir, prefix string, depth int) error {
 			continue // gone meanwhile, or a link to nowhere
 		}
 		switch {
-		case !info.IsDir() && !info.Mode().IsRegular():
-			continue
+		case !info.IsDir() && !info.Mode().IsRegular(): // skipped
 		case name == "numerator" || name == "denominator":
 			return fmt.Errorf("%q: %q is a reserved word", path, name)
 		case info.IsDir():

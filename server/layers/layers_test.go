@@ -197,6 +197,20 @@ func TestAdminLayerDeletes(t *testing.T) {
 	}
 }
 
+func TestAdminLayerAlone(t *testing.T) {
+	l := mustNew(t, Config{Layers: []Layer{{Name: "admin", Kind: Admin}}})
+	if err := l.Modify(map[string]string{"k": "v"}); err != nil {
+		t.Fatal(err)
+	}
+	next, err := l.Preview(map[string]string{"l": "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(l.Overrides(), next.Len()); got != "map[k:v] 2" {
+		t.Errorf("overrides and length of a preview: %s", got)
+	}
+}
+
 func TestConfigurationErrors(t *testing.T) {
 	static := func(v any) []Layer {
 		return []Layer{{Name: "s", Kind: Static, Values: map[string]any{"a": map[string]any{"k": v}}}}
@@ -263,6 +277,7 @@ func TestTextValues(t *testing.T) {
 		{raw: "yes", double: missing},
 		{raw: "0", isBool: true, isInteger: true, fraction: FractionalPercent{0, 100}, isFractionOrNumber: true},
 		{raw: " 5\n", boolean: true, isBool: true, integer: 5, isInteger: true, double: 5, fraction: FractionalPercent{5, 100}, isFractionOrNumber: true},
+		{raw: "0.7", isInteger: true, double: 0.7, fraction: FractionalPercent{0, 100}, isFractionOrNumber: true},
 		{raw: "3.7", integer: 3, isInteger: true, double: 3.7, fraction: FractionalPercent{3, 100}, isFractionOrNumber: true},
 		{raw: "-1", boolean: true, isBool: true, double: -1},
 		{raw: "-2.5", double: -2.5},

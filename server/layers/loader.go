@@ -328,10 +328,7 @@ func (l *Loader) stackLocked(overrides map[string]cell) (stack []layerCells, dis
 
 // linkTarget returns the target of a link, or "".
 func linkTarget(path string) string {
-	target, err := os.Readlink(path)
-	if err != nil {
-		return ""
-	}
+	target, _ := os.Readlink(path)
 	return target
 }
 

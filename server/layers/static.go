@@ -28,17 +28,15 @@ func flattenInto(out map[string]cell, prefix string, values map[string]any) erro
 		case bool:
 			out[key] = cell{strconv.FormatBool(v), value{isBool: true, boolean: v}}
 		case map[string]any:
-			if !isFractionValue(v) {
-				if err := flattenInto(out, key+".", v); err != nil {
-					return err
+			if isFractionValue(v) {
+				c, err := fractionCell(v)
+				if err != nil {
+					return errInvalidValue(key)
 				}
-				continue
+				out[key] = c
+			} else if err := flattenInto(out, key+".", v); err != nil {
+				return err
 			}
-			c, err := fractionCell(v)
-			if err != nil {
-				return errInvalidValue(key)
-			}
-			out[key] = c
 		default:
 			c, ok := numberCell(v)
 			if !ok {
@@ -70,13 +68,10 @@ func fractionCell(m map[string]any) (cell, error) {
 		val, ok := v.(string)
 		if !ok {
 			number, isNumber := numberCell(v)
-			if !isNumber || !number.value.isInteger {
+			if !isNumber || number.value.double != float64(number.value.integer) {
 				return c, nil
 			}
 			val = strconv.FormatUint(number.value.integer, 10)
-			if number.value.double != float64(number.value.integer) {
-				return c, nil
-			}
 		}
 		if !f.set(name, val) {
 			return c, nil

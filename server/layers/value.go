@@ -100,11 +100,11 @@ func parseFraction(text string) (FractionalPercent, bool) {
 	if inner, ok := strings.CutPrefix(text, "{"); ok {
 		inner, ok = strings.CutSuffix(inner, "}")
 		if !ok {
-			return f, false
+			return FractionalPercent{}, false
 		}
 		text, separators = inner, "\n,"
 	} else if text == "" {
-		return f, false
+		return FractionalPercent{}, false
 	}
 	seen := ""
 	for member := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
@@ -114,7 +114,7 @@ func parseFraction(text string) (FractionalPercent, bool) {
 		name, val, ok := strings.Cut(member, ":")
 		name, val = unquote(name), unquote(val)
 		if !ok || name == seen || !f.set(name, val) {
-			return f, false
+			return FractionalPercent{}, false
 		}
 		seen = name // two members exist, so a third one repeats or is unknown
 	}
