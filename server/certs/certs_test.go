@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"math/big"
 	"net"
 	"net/url"
@@ -293,13 +295,34 @@ func TestServerWithoutClientAuthority(t *testing.T) {
 	}
 }
 
+// TestOptionalClient: a client may come without a certificate, but a certificate of
+// another authority is refused.
+func TestOptionalClient(t *testing.T) {
+	p := newPKI(t)
+	p.files.OptionalClient = true
+	s, err := Load(nil, p.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range []*tls.Config{{}, p.withCertificate(t, p.client)} {
+		if serial, err := p.shake(s.Config(), client); err != nil || serial != 2 {
+			t.Errorf("%d certificates: serial %d, %v", len(client.Certificates), serial, err)
+		}
+	}
+	stranger := issue(t, template(5, time.Now().AddDate(1, 0, 0)), nil)
+	if _, err := p.shake(s.Config(), p.withCertificate(t, stranger)); err == nil {
+		t.Error("a client of another authority was accepted")
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	p, r := newPKI(t), &certinfo.Registry{}
 	garbage := write(t, filepath.Join(p.dir, "garbage.pem"), []byte("canary"))
 	other := newPKI(t)
 	for name, change := range map[string]func(*Files){
 		"no-chain":    func(f *Files) { f.Chain = filepath.Join(p.dir, "none") },
-		"no-key":      func(f *Files) { f.Key = "" },
+		"no-key":      func(f *Files) { f.Key = filepath.Join(p.dir, "none") },
+		"no-staple":   func(f *Files) { f.OCSPStaple = filepath.Join(p.dir, "none") },
 		"no-ca":       func(f *Files) { f.ClientCA = filepath.Join(p.dir, "none") },
 		"bad-chain":   func(f *Files) { f.Chain = garbage },
 		"bad-key":     func(f *Files) { f.Key = garbage },
@@ -308,8 +331,12 @@ func TestLoadErrors(t *testing.T) {
 	} {
 		files := p.files
 		change(&files)
-		if _, err := Load(r, files); err == nil || !strings.HasPrefix(err.Error(), "certs: ") || strings.Contains(err.Error(), "canary") {
+		_, err := Load(r, files)
+		if err == nil || !strings.HasPrefix(err.Error(), "certs: ") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: err = %v", name, err)
+		}
+		if strings.HasPrefix(name, "no-") && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, want that there is no such file", name, err)
 		}
 	}
 	if len(r.List()) != 0 {

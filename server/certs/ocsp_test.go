@@ -142,8 +142,8 @@ func TestResponsesAboutSeveralCertificates(t *testing.T) {
 		{"others", stapleOf(t, basic, nil, other, otherRevoked), "is for another certificate"},
 		{"nothing", stapleOf(t, basic, nil), "is for another certificate"},
 		{"another kind", stapleOf(t, asn1.ObjectIdentifier{1, 2, 3}, nil, good), "not a successful basic one"},
-		{"tail", append(stapleOf(t, basic, nil, good), 5, 0), "not an OCSP response in DER form"},
-		{"inner tail", stapleOf(t, basic, []byte{5, 0}, good), "is malformed"},
+		{"tail", append(stapleOf(t, basic, nil, good), 5), "not an OCSP response in DER form"},
+		{"inner tail", stapleOf(t, basic, []byte{5}, good), "is malformed"},
 	} {
 		v, err := parseOCSP("x", tt.der, leaf)
 		if tt.want != "" {
