@@ -21,6 +21,11 @@ func TestRuleMatches(t *testing.T) {
 			t.Errorf("pattern %q: %v, want %v", tt.pattern, got, tt.want)
 		}
 	}
+	for _, pattern := range []string{file + "*", file + "**", "*" + file} { // a star for nothing
+		if !(rule{pattern: pattern}).match(file) {
+			t.Errorf("pattern %q does not match", pattern)
+		}
+	}
 	// Many stars stay cheap.
 	if glob(strings.Repeat("a*", 200)+"b", strings.Repeat("a", 5000)) {
 		t.Error("matched")
