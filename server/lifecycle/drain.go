@@ -109,7 +109,7 @@ func (s *Server) ShouldClose(inbound bool) bool {
 	if s.strategy == Immediate || elapsed >= int64(s.drainTime) {
 		return true
 	}
-	return elapsed > 0 && s.random()%uint64(s.drainTime) < uint64(elapsed)
+	return s.random()%uint64(s.drainTime) < uint64(elapsed)
 }
 
 // DrainEnd returns when the drain of that direction is over, or the zero time if none
