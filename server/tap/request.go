@@ -45,17 +45,11 @@ func compile(m *adminv3.TapRequest) (*settings, error) {
 	c := m.GetTapConfig()
 	out := c.GetOutputConfig()
 	s := &settings{id: m.GetConfigId(), streaming: out.GetStreaming(), received: defaultBodyBytes, sent: defaultBodyBytes}
-	if len(out.GetSinks()) != 1 {
-		return nil, errors.New("tap_config.output_config.sinks: exactly one sink is allowed")
-	}
 	sink := out.GetSinks()[0]
 	switch k := sink.GetOutputSinkType().(type) {
 	case *tapv3.OutputSink_StreamingAdmin:
 	case *tapv3.OutputSink_BufferedAdmin:
 		s.buffered, s.traces, s.timeout = true, k.BufferedAdmin.GetMaxTraces(), k.BufferedAdmin.GetTimeout().AsDuration()
-		if s.timeout < 0 {
-			return nil, fmt.Errorf("tap_config.output_config.sinks[0].buffered_admin.timeout: %v is negative", s.timeout)
-		}
 	default:
 		return nil, errors.New("tap_config.output_config.sinks[0]: only streaming_admin and buffered_admin are sinks of an admin stream")
 	}

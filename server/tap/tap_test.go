@@ -103,6 +103,20 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestLengthDelimitedPieces: every piece of a streamed exchange is sent.
+func TestLengthDelimitedPieces(t *testing.T) {
+	tp, _ := newTap(Config{})
+	s := attach(t, tp, request("streaming_admin", "PROTO_BINARY_LENGTH_DELIMITED", `, "streaming": true`))
+	s.HTTP(Exchange{Request: []Field{{":path", "/asked"}}, Response: []Field{{":status", "299"}}})
+	var b []byte
+	for _, tr := range s.take() {
+		b = s.append(b, &tr)
+	}
+	if !bytes.Contains(b, []byte("/asked")) || !bytes.Contains(b, []byte("299")) {
+		t.Errorf("got %q, want the request and the response", b)
+	}
+}
+
 func TestLengthDelimited(t *testing.T) {
 	tp, _ := newTap(Config{})
 	s := attach(t, tp, request("streaming_admin", "PROTO_BINARY_LENGTH_DELIMITED", `, "max_buffered_rx_bytes": 5`))
@@ -172,10 +186,10 @@ func TestRefusals(t *testing.T) {
 		body("statsd", `{"output_config": {"sinks": [`+sink+`]}}`):                                                                                                               "one of match and match_config",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{}]}}`):                                                                                                       "",
 		body("nobody", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`]}}`):                                                                                                 "Unknown config id 'nobody'. No extension has registered with this id.",
-		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`,`+sink+`]}}`):                                                                                        "",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [`+sink+`,`+sink+`]}}`):                                                                                        "tap_config.output_config.sinks: ",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"file_per_tap": {"path_prefix": "/tmp/x"}}]}}`):                                                              "only streaming_admin and buffered_admin",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {}}]}}`):                                                                                   "buffered_admin.max_traces: 0 must be greater than 0",
-		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {"max_traces": 1, "timeout": "-1s"}}]}}`):                                                  "",
+		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"buffered_admin": {"max_traces": 1, "timeout": "-1s"}}]}}`):                                                  "buffered_admin.timeout: ",
 		body("statsd", `{`+anyMatch+`, "output_config": {"sinks": [{"streaming_admin": {}, "format": "PROTO_TEXT"}]}}`):                                                          "PROTO_TEXT cannot be streamed",
 		body("statsd", `{`+anyMatch+`, "output_config": {"max_buffered_rx_bytes": 2000000, "sinks": [`+sink+`]}}`):                                                               "not in [0, 1048576]",
 		body("statsd", `{"match": `+nested(33)+`, "output_config": {"sinks": [`+sink+`]}}`):                                                                                      "tap_config.match: nested deeper than 32 levels",

@@ -92,17 +92,13 @@ func (s *Session) blank() string {
 // append appends a trace in the format of the stream.
 func (s *Session) append(dst []byte, t *trace) []byte {
 	for _, m := range s.messages(t) {
-		if s.settings.format == tapv3.OutputSink_PROTO_BINARY_LENGTH_DELIMITED {
-			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-			if err != nil { // only invalid UTF-8 fails, and there is none
-				continue
-			}
+		if s.settings.format != tapv3.OutputSink_PROTO_BINARY_LENGTH_DELIMITED {
+			var w wire.Writer
+			w.Message(m, wire.ShowDefaults)
+			dst = append(dst, w.Bytes()...)
+		} else if b, err := (proto.MarshalOptions{Deterministic: true}).Marshal(m); err == nil { // only invalid UTF-8 fails, and there is none
 			dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
-			continue
 		}
-		var w wire.Writer
-		w.Message(m, wire.ShowDefaults)
-		dst = append(dst, w.Bytes()...)
 	}
 	return dst
 }
