@@ -75,6 +75,7 @@ func TestClientAnswers(t *testing.T) {
 		{"truncated", config.FamilyV4Only, false, nil, &long, "3000", "", "udp A, tcp A"},
 		{"cut-in-the-middle", config.FamilyV4Only, false, nil,
 			&reply{raw: []byte("\x82\x00\x00\x01\x00\x09\x00\x00\x00\x00\x01a\x07exam"), records: a.records}, both, "", "udp A, tcp A"},
+		{"truncated-over-tcp", config.FamilyV4Only, true, nil, &reply{records: a.records, cutTCP: true}, "", "truncated answer", "tcp A"},
 		{"refused", config.FamilyV4Only, false, nil, &reply{rcode: dns.RcodeRefused}, "", "REFUSED", "udp A"},
 		{"malformed", config.FamilyV4Only, false, nil, &reply{raw: []byte("\x80\x00\x00\x01\xff\xff\xff\xff\xff\xff\xc0\x0c\x00\x01")}, "", "asking", "udp A"},
 		{"short", config.FamilyV4Only, false, nil, &reply{raw: []byte("\x80")}, "", "asking", "udp A"},

@@ -26,6 +26,7 @@ type book struct {
 	delay   map[string]time.Duration
 	asked   map[string][]time.Duration // since began
 	queries []Query
+	late    time.Duration // how long a lookup goes on when it is not wanted any more
 }
 
 func newBook() *book {
@@ -44,6 +45,7 @@ func (b *book) Lookup(ctx context.Context, q Query) ([]Record, error) {
 	if delay > 0 {
 		select {
 		case <-ctx.Done():
+			time.Sleep(b.late)
 			return nil, ctx.Err()
 		case <-time.After(delay):
 		}

@@ -26,6 +26,7 @@ type reply struct {
 	rcode   int
 	records []string
 	cut     bool   // over UDP say that it is truncated
+	cutTCP  bool   // the same over TCP
 	raw     []byte // sent in place of a message, over UDP; the identifier is filled in
 	noEDNS  bool   // questions with EDNS are a format error
 	network string // if set, only questions over this are answered like this, others are refused
@@ -111,7 +112,7 @@ func (s *nameServer) ServeDNS(w dns.ResponseWriter, m *dns.Msg) {
 		b := append([]byte{byte(m.Id >> 8), byte(m.Id)}, r.raw...)
 		_, _ = w.Write(b)
 		return
-	case r.cut && network == "udp":
+	case r.cut && network == "udp", r.cutTCP && network == "tcp":
 		out.Truncated = true
 	default:
 		out.Compress = true

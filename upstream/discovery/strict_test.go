@@ -387,6 +387,31 @@ func TestCloseEndsLookups(t *testing.T) {
 	})
 }
 
+// TestRunWaitsForItsLookups: a lookup that ends late may still use what the caller of
+// Run frees.
+func TestRunWaitsForItsLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		b.delay["a.example"], b.late = time.Hour, time.Minute
+		r := start(t, Config{Resolver: b}, cluster("STRICT_DNS", "", "a.example:80"), upstream.Hooks{})
+		synctest.Wait()
+		r.Close()
+		if got := time.Since(b.began); got != b.late {
+			t.Errorf("closed after %v, want %v", got, b.late)
+		}
+	})
+}
+
+func TestOneHostOfAName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook()
+		b.put("a.example", "10.0.0.2", "10.0.0.1")
+		r := start(t, Config{Resolver: b, MaxHosts: 1}, cluster("STRICT_DNS", "", "a.example:80"), upstream.Hooks{})
+		synctest.Wait()
+		r.wantHosts("10.0.0.1:80")
+	})
+}
+
 func TestHostsOfANameAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()

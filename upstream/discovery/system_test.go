@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -162,4 +163,10 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("gone", "10.0.0.2:53", "[10.1.0.37]")
+	ln, err := net.Listen("unix", resolv) // which cannot be opened
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	want("not a file", "10.0.0.2:53", "[10.1.0.37]")
 }
