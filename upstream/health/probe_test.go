@@ -192,7 +192,7 @@ func TestVerifyClusterIsDrawn(t *testing.T) {
 		Check:   config.HealthCheck{ReuseConnection: true, HTTP: config.HTTPHealthCheck{Path: "/", ServiceName: &config.StringMatcher{Pattern: "x"}}},
 		Runtime: upstreamtest.Runtime{"health_check.verify_cluster": 30},
 	}
-	for x, want := range map[uint64]Kind{29: Active, 30: Passed} {
+	for x, want := range map[uint64]Kind{29: Active, 30: Passed, 99: Passed, 100: Active} {
 		c.Rand = func() uint64 { return x }
 		if o := probe(t, proberFor(t, c, hostAt(srv.Listener.Addr().String()))); o.Kind != want {
 			t.Errorf("number %d: %+v", x, o)
