@@ -380,6 +380,21 @@ func TestReturnResetsRuns(t *testing.T) {
 	}
 }
 
+func TestReturnResetsLocalFailures(t *testing.T) {
+	r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent, s.SplitLocalErrors = 100, true }, nil)
+	h := r.hosts[0]
+	for range 7 {
+		h.ReportResult(host.ConnectFailed, 0)
+	}
+	r.d.Tick(time.Now().Add(time.Hour))
+	for range 4 {
+		h.ReportResult(host.ConnectFailed, 0)
+	}
+	if ejected(h) || r.detected[ConsecutiveLocalOriginFailure].Value() != 1 {
+		t.Errorf("ejected again: %t; detected %d, want 1", ejected(h), r.detected[ConsecutiveLocalOriginFailure].Value())
+	}
+}
+
 func TestPassingCheckBringsBack(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent = 100; s.UnejectOnCheck = on }, nil)

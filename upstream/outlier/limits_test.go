@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -46,6 +47,39 @@ func TestResultsWithoutAStatus(t *testing.T) {
 				t.Errorf("result %d, split %v: %+v, want %+v", result, split, got, expected)
 			}
 		}
+	}
+}
+
+// TestStatusesOfResults: the status of a complete answer counts, not that it came.
+func TestStatusesOfResults(t *testing.T) {
+	for _, split := range []bool{false, true} {
+		r := newRig(1, func(s *config.Outlier) {
+			s.Consecutive5xx, s.ConsecutiveGatewayFailure, s.SplitLocalErrors = 1, 1, split
+		}, nil)
+		r.hosts[0].ReportResult(host.RequestSuccess, 503)
+		if a, b := r.detected[Consecutive5xx].Value(), r.detected[ConsecutiveGatewayFailure].Value(); a != 1 || b != 1 {
+			t.Errorf("split %v: detected %d and %d, want 1 and 1", split, a, b)
+		}
+	}
+}
+
+// TestFewHostsKeepNoResults: the results of an interval with too few hosts for rates do
+// not count in the next one.
+func TestFewHostsKeepNoResults(t *testing.T) {
+	r := newRig(4, func(s *config.Outlier) { s.Consecutive5xx = 1e6 }, nil)
+	now := time.Now()
+	for _, h := range r.hosts {
+		results(h, 0, 200)
+	}
+	r.d.Tick(now)
+	added := upstreamtest.Host(4)
+	r.d.Add(added)
+	for _, h := range append(r.hosts, added) {
+		results(h, 200, 0)
+	}
+	r.d.Tick(now.Add(10 * time.Second))
+	if got := r.d.Rates().Average; got != 100 {
+		t.Errorf("average %v, want 100", got)
 	}
 }
 
