@@ -37,6 +37,8 @@ func TestPeerIsChecked(t *testing.T) {
 		c.URIs = []*url.URL{{Scheme: "spiffe", Host: "example.com", Path: "/web"}}
 	})
 	deep := between.issue(t, 15, nil)
+	above := authorityFor(t, "above", 4, ca)
+	crossed := authorityFor(t, "between", 3, above) // the same key, one level deeper
 	hash := sha256.Sum256(plainLeaf.cert.Raw)
 	spki := sha256.Sum256(plainLeaf.cert.RawSubjectPublicKeyInfo)
 	colons := func(b []byte) string {
@@ -76,6 +78,8 @@ func TestPeerIsChecked(t *testing.T) {
 		{"with-intermediate", deep.tls(between), nil, transport.Options{}, good},
 		{"too-deep", deep.tls(between), func(c *config.TLS) { c.Validation.MaxVerifyDepth = 1 }, transport.Options{}, chain},
 		{"deep-enough", deep.tls(between), func(c *config.TLS) { c.Validation.MaxVerifyDepth = 2 }, transport.Options{}, good},
+		{"short-chain-first", deep.tls(between, crossed, above), func(c *config.TLS) { c.Validation.MaxVerifyDepth = 2 }, transport.Options{}, good},
+		{"short-chain-last", deep.tls(crossed, above, between), func(c *config.TLS) { c.Validation.MaxVerifyDepth = 2 }, transport.Options{}, good},
 		{"partial-chain", deep.tls(), func(c *config.TLS) { c.Validation.TrustedCA = inline(between.pem()) }, transport.Options{}, good},
 		{"wrong-san", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchExact, "two.example.com")), transport.Options{}, name},
 		{"right-san", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchExact, "two"), san(config.DNSSAN, config.MatchExact, "one.example.com")), transport.Options{}, good},
