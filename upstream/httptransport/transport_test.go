@@ -105,6 +105,36 @@ func TestInvalidRequestsPickNoHost(t *testing.T) {
 	}
 }
 
+// TestHostOfARequest: requests of clients and requests that a server received name their
+// host in different fields.
+func TestHostOfARequest(t *testing.T) {
+	for _, req := range []*http.Request{{Method: "GET", Host: "x", URL: &url.URL{Path: "/"}}, {Method: "GET", URL: &url.URL{Host: "x", Path: "/"}}} {
+		if err := Check(req); err != nil {
+			t.Errorf("%q, %q: %v", req.Host, req.URL.Host, err)
+		}
+	}
+}
+
+// TestShortBodiesChargeTheHost: the client has seen the status, which stays.
+func TestShortBodiesChargeTheHost(t *testing.T) {
+	for text, want := range map[string]map[string]int{
+		"Content-Length: 5\r\n\r\nab":          {"upstream_rq_rx_reset": 1, "upstream_cx_protocol_error": 0},
+		"Transfer-Encoding: chunked\r\n\r\nno": {"upstream_rq_rx_reset": 0, "upstream_cx_protocol_error": 1},
+	} {
+		r := newRig(t, "", scripted(t, "HTTP/1.1 200 OK\r\n"+text+"\r\n"))
+		resp, err := r.RoundTrip(request(t, "GET", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("%q is complete", text)
+		}
+		resp.Body.Close()
+		r.check(want)
+		r.check(map[string]int{"upstream_rq_200": 1, "upstream_rq_active": 0, "upstream_cx_active": 0})
+	}
+}
+
 // TestBadAnswersChargeTheHost ejects a host whose answers are not HTTP.
 func TestBadAnswersChargeTheHost(t *testing.T) {
 	for name, text := range map[string]string{
@@ -201,6 +231,13 @@ func TestRetries(t *testing.T) {
 	}
 	resp.Body.Close()
 	r.check(map[string]int{"retry_or_shadow_abandoned": 1, "upstream_rq_503": 1})
+
+	// Without retries nothing is exceeded.
+	r.Retries = 0
+	if status := r.send(request(t, "GET", "")); status != 503 {
+		t.Errorf("without retries: status %d", status)
+	}
+	r.check(map[string]int{"upstream_rq_retry_limit_exceeded": 0, "upstream_rq_503": 2})
 }
 
 func TestTimeouts(t *testing.T) {
