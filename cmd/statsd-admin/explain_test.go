@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -275,6 +278,58 @@ func TestExplainedSamples(t *testing.T) {
 		_ = e.out.Flush()
 		if got := b.String(); !strings.Contains(got, strings.TrimSpace(want)) || strings.Contains(got, "over limit") != (s.Limit != "") || strings.Contains(got, "stat:") == s.Dropped {
 			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
+
+// TestExplainOfThePages runs the commands with explain that README.md and docs/statsd.md
+// show, the latter with a configuration above it, and expects the output below them.
+func TestExplainOfThePages(t *testing.T) {
+	command := regexp.MustCompile(`(?m)^    \$ (?:echo|printf '%s\\n') (.*) \| (?:bin/)?statsd-admin explain(?: -c (\S+))?\n`)
+	quoted := regexp.MustCompile(`'([^']*)'`)
+	config := regexp.MustCompile(`(?m)^    statsd:\n(?:    .*\n)+`)
+	pages := []string{"../../README.md", "../../docs/statsd.md"}
+	for i, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[i] = string(text)
+	}
+	t.Chdir(t.TempDir())
+	for i, page := range pages {
+		m := command.FindStringSubmatchIndex(page)
+		if m == nil {
+			t.Errorf("page %d shows no command with explain", i)
+			continue
+		}
+		var want, stdin strings.Builder
+		for line := range strings.Lines(page[m[1]:]) {
+			inner, ok := strings.CutPrefix(line, "    ")
+			if !ok && strings.TrimSpace(line) != "" {
+				break
+			}
+			want.WriteString(cmp.Or(inner, "\n"))
+		}
+		for _, q := range quoted.FindAllStringSubmatch(page[m[2]:m[3]], -1) {
+			fmt.Fprintln(&stdin, q[1])
+		}
+		configs, args := []string{""}, []string(nil)
+		if m[4] >= 0 {
+			configs, args = config.FindAllString(page[:m[0]], -1), []string{"-c", page[m[4]:m[5]]}
+		}
+		var outputs []string
+		for _, c := range configs {
+			if args != nil {
+				if err := os.WriteFile(args[1], []byte(strings.ReplaceAll("\n"+c, "\n    ", "\n")[1:]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, stdout, _ := explainLines(strings.NewReader(stdin.String()), args...)
+			outputs = append(outputs, stdout)
+		}
+		if text := strings.TrimSpace(want.String()); !slices.ContainsFunc(outputs, func(out string) bool { return strings.HasPrefix(out, text) }) {
+			t.Errorf("the page shows\n%s\nbut the output is one of %q", text, outputs)
 		}
 	}
 }
