@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -92,8 +93,12 @@ type Conn struct {
 	cfg   ConnConfig
 	limit int // longest datagram, halved when the system refuses one
 	open  net.Conn
-	last  int  // datagrams that the last call sent; an error of the next one is about them
-	whole bool // the system does not cut data sent over open into datagrams
+	host  string    // a name whose address can change unnoticed; empty: there is none
+	known time.Time // when the address of host was looked up
+	last  int       // datagrams that the last call sent; an error of the next one is about them
+	whole bool      // the system does not cut data sent over open into datagrams
+
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error) // replaced by tests
 
 	joined, option []byte // of SendAll
 }
@@ -103,7 +108,13 @@ func NewConn(cfg ConnConfig) *Conn {
 	if cfg.Dial == nil {
 		cfg.Dial = func(ctx context.Context) (net.Conn, error) { return cfg.Network.Dial(ctx, cfg.Address, cfg.Timeout) }
 	}
-	return &Conn{cfg: cfg, limit: cfg.PacketBytes}
+	c := &Conn{cfg: cfg, limit: cfg.PacketBytes, lookup: net.DefaultResolver.LookupNetIP}
+	if host, _, err := net.SplitHostPort(cfg.Address); err == nil && cfg.Network == UDP {
+		if _, err := netip.ParseAddr(host); err != nil {
+			c.host = host
+		}
+	}
+	return c
 }
 
 // Close closes the connection.
@@ -114,10 +125,31 @@ func (c *Conn) Close() {
 	}
 }
 
+// resolveInterval is how often the name of a receiver over UDP is looked up. No error
+// shows that datagrams go to an old address.
+const resolveInterval = time.Minute
+
+// outdated reports whether the name should be looked up again.
+func (c *Conn) outdated() bool { return c.host != "" && time.Since(c.known) >= resolveInterval }
+
+// moved reports whether the open connection is to an address that its host name no
+// longer has. If the name cannot be looked up, the address stays.
+func (c *Conn) moved(ctx context.Context) bool {
+	if !c.outdated() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	addrs, err := c.lookup(ctx, "ip", c.host)
+	c.known = time.Now()
+	to, ok := c.open.RemoteAddr().(*net.UDPAddr)
+	return ok && err == nil && !slices.ContainsFunc(addrs, func(a netip.Addr) bool { return a.Unmap() == to.AddrPort().Addr().Unmap() })
+}
+
 // dial opens the connection unless it is open. It opens a stream again whose other
 // end was closed, since the system would accept data for it.
 func (c *Conn) dial(ctx context.Context) error {
-	if c.open != nil && c.cfg.Network.Stream() && streamend.Closed(c.open) {
+	if c.open != nil && (c.cfg.Network.Stream() && streamend.Closed(c.open) || c.moved(ctx)) {
 		c.Close()
 	}
 	if c.open != nil {
@@ -133,7 +165,7 @@ func (c *Conn) dial(ctx context.Context) error {
 			return err
 		}
 	}
-	c.open, c.last, c.whole = opened, 1, false
+	c.open, c.last, c.whole, c.known = opened, 1, false, time.Now()
 	return nil
 }
 

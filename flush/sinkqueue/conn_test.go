@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -221,6 +223,89 @@ func TestFailedDials(t *testing.T) {
 	if want := []string{"a:1|c", "a:1|c"}; dials != 3 || !slices.Equal(r.got, want) {
 		t.Errorf("%d dials, got %q, want %q", dials, r.got, want)
 	}
+}
+
+// addressed is a connection to an address.
+type addressed struct {
+	refusing
+	to   net.Addr
+	sent func(b []byte)
+}
+
+func (a *addressed) RemoteAddr() net.Addr { return a.to }
+
+func (a *addressed) Write(b []byte) (int, error) {
+	a.sent(b)
+	return len(b), nil
+}
+
+func (a *addressed) WriteMsgUDP(b, oob []byte, _ *net.UDPAddr) (int, int, error) {
+	a.sent(b)
+	return len(b), len(oob), nil
+}
+
+// TestMovedReceiver: datagrams follow a host name to its new address within a minute. A
+// name that has more addresses, or that cannot be looked up, keeps the one in use, and an
+// IP address is not looked up.
+func TestMovedReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+		known, fault := []netip.Addr{first}, error(nil)
+		var lookups []string
+		got := make(map[netip.Addr]string)
+		conn := func(address string) *Conn {
+			c := NewConn(ConnConfig{
+				Network: UDP, Address: address, Timeout: time.Second, PacketBytes: 100,
+				Dial: func(context.Context) (net.Conn, error) {
+					to := known[0]
+					return &addressed{to: net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 8125)), sent: func(b []byte) { got[to] += string(b) }}, nil
+				},
+			})
+			c.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+				lookups = append(lookups, host)
+				return known, fault
+			}
+			return c
+		}
+		c := conn("agent.example:8125")
+		send := func(text string) {
+			t.Helper()
+			if _, err := c.Send(t.Context(), []byte(text)); err != nil {
+				t.Error(err)
+			}
+		}
+		for i, step := range []struct {
+			addrs []netip.Addr
+			err   error
+			sent  string
+		}{
+			{[]netip.Addr{first}, nil, "a"},
+			{[]netip.Addr{second, netip.AddrFrom16(first.As16())}, nil, "b"},
+			{[]netip.Addr{second}, errors.New("no answer"), "c"},
+			{[]netip.Addr{second}, nil, "d"},
+		} {
+			known, fault = step.addrs, step.err
+			if i > 0 {
+				time.Sleep(resolveInterval - time.Nanosecond)
+				send(".") // too early
+				time.Sleep(time.Nanosecond)
+				if c.SendAll([][]byte{[]byte("x")}) {
+					t.Errorf("step %d: sent to an old address", i)
+				}
+			}
+			send(step.sent)
+		}
+		if got[first] != "a.b.c." || got[second] != "d" || !slices.Equal(lookups, []string{"agent.example", "agent.example", "agent.example"}) {
+			t.Errorf("sent %v, looked up %q", got, lookups)
+		}
+		c = conn("192.0.2.1:8125")
+		send("e")
+		time.Sleep(2 * resolveInterval)
+		send("f")
+		if len(lookups) != 3 {
+			t.Errorf("looked up %q", lookups)
+		}
+	})
 }
 
 // TestStreamErrors: a stream that takes nothing in time stays open, since another would only

@@ -56,7 +56,7 @@ type messageWriter interface {
 func (c *Conn) SendAll(packets [][]byte) bool {
 	w, ok := c.open.(messageWriter)
 	size := len(packets[0])
-	if !ok || c.whole || size > c.limit {
+	if !ok || c.whole || size > c.limit || c.outdated() {
 		return false
 	}
 	option := segmentSize(c.option[:0], size)
