@@ -113,7 +113,13 @@ func (c *Child) Origin() Origin { return c.origin }
 
 // Sockets returns duplicates of the parent's sockets. The caller owns them.
 func (c *Child) Sockets() (all []Socket, err error) {
-	err = c.ask(askSockets, func(s Socket) { all = append(all, s) })
+	err = c.ask(askSockets, func(s Socket) {
+		if n := len(all); n > 0 && all[n-1].Address == s.Address { // of more sockets than a message carries
+			all[n-1].Files = append(all[n-1].Files, s.Files...)
+			return
+		}
+		all = append(all, s)
+	})
 	if err != nil {
 		for _, s := range all {
 			closeAll(s.Files)

@@ -175,6 +175,31 @@ func parcels() []Parcel {
 	}
 }
 
+// TestSocketsOfManyReaders: an address can have more sockets than one message carries.
+func TestSocketsOfManyReaders(t *testing.T) {
+	for _, n := range []int{maxFiles, maxFiles + 1, 2 * maxFiles} {
+		w := newWorld(t)
+		files := make([]*os.File, n)
+		for i := range files {
+			var err error
+			if files[i], err = os.Open(os.DevNull); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.process.mu.Lock()
+		w.process.sockets = []Socket{{Address: "udp://many", Files: files}, {Address: "udp://few"}}
+		w.process.mu.Unlock()
+		c := w.dial(Successor{})
+		all, err := c.Sockets()
+		if err != nil || len(all) != 2 || len(all[0].Files) != n || all[1].Address != "udp://few" || len(all[1].Files) != 0 {
+			t.Errorf("%d sockets: %d addresses, %v", n, len(all), err)
+		}
+		for _, s := range all {
+			closeAll(s.Files)
+		}
+	}
+}
+
 // TestWholeLife goes through all that a successor asks for.
 func TestWholeLife(t *testing.T) {
 	w := newWorld(t)

@@ -293,8 +293,12 @@ func sendSockets(l *link, process Process) error {
 		return errors.Join(err, l.send(answerRefused, []byte(err.Error())))
 	}
 	for _, s := range all {
-		if err == nil {
-			err = l.send(answerSocket, appendText(nil, s.Address), s.Files...)
+		for rest := s.Files; err == nil; { // one message even without files
+			n := min(len(rest), maxFiles)
+			err = l.send(answerSocket, appendText(nil, s.Address), rest[:n]...)
+			if rest = rest[n:]; len(rest) == 0 {
+				break
+			}
 		}
 		closeAll(s.Files)
 	}
