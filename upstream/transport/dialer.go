@@ -46,8 +46,8 @@ type Error struct {
 	Address string // of the host
 	Stage   Stage
 	Timeout bool // the connect timeout of the cluster passed
-	// Local means that this machine lacked a descriptor, buffer, port, source address
-	// or secret, so the error says nothing about the host.
+	// Local means that this machine lacked a descriptor, buffer, port or secret, or
+	// could not bind to the source address, so the error says nothing about the host.
 	Local bool
 	Err   error
 }
@@ -170,7 +170,7 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 
 // local reports whether err is caused by this machine.
 func local(s Stage, err error) bool {
-	return errors.Is(err, errNoSecret) || s != Handshake && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+	return errors.Is(err, errNoSecret) || s == Bind || isBind(err) || s != Handshake && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.EADDRNOTAVAIL))
 }
 

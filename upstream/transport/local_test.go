@@ -16,7 +16,8 @@ func TestLocalErrorsTellThemselvesApart(t *testing.T) {
 		want  bool
 	}{
 		{Connect, syscall.EMFILE, true}, {Connect, syscall.ENFILE, true}, {Connect, syscall.ENOBUFS, true},
-		{Connect, syscall.EADDRNOTAVAIL, true}, {Bind, syscall.EADDRNOTAVAIL, true},
+		{Connect, syscall.EADDRNOTAVAIL, true}, {Bind, syscall.EADDRNOTAVAIL, true}, {Bind, syscall.EADDRINUSE, true},
+		{Connect, &bindError{err: syscall.EADDRINUSE}, true}, {Connect, &bindError{err: syscall.EACCES}, true},
 		{Connect, syscall.ECONNREFUSED, false}, {Connect, syscall.ECONNRESET, false}, {Connect, syscall.EHOSTUNREACH, false},
 		{Connect, syscall.ENETUNREACH, false}, {Connect, syscall.ETIMEDOUT, false}, {Connect, context.Canceled, false},
 		{Connect, os.ErrDeadlineExceeded, false}, {Handshake, syscall.EMFILE, false},

@@ -117,6 +117,9 @@ func TestSourceAddressThatCannotBeHad(t *testing.T) {
 		if stageOf(err) != transport.Bind || !strings.Contains(err.Error(), source) || d.count("bind_errors") != 1 {
 			t.Errorf("dial from %s: %v, %d bind errors; want a bind error, 1", source, err, d.count("bind_errors"))
 		}
+		if e := (*transport.Error)(nil); !errors.As(err, &e) || !e.Local {
+			t.Errorf("dial from %s: %v is charged to the host", source, err)
+		}
 	}
 }
 
