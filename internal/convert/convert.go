@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func Convert(from Program, file string, text []byte) (*Result, error) {
 	if len(text) > MaxBytes {
 		return nil, &Error{Position: conftree.Position{File: c.file}, Text: fmt.Sprintf("%d bytes are more than the limit of %d", len(text), MaxBytes)}
 	}
-	tree, errs := parse(text)
+	tree, errs := parse(bytes.TrimPrefix(text, []byte("\ufeff"))) // a mark that Windows' editors write
 	for _, e := range errs {
 		c.errs = append(c.errs, &Error{Position: e.In(c.file), Field: e.Field, Text: e.Message})
 	}

@@ -52,6 +52,10 @@ func TestConvert(t *testing.T) {
 		if n := bytes.Count(r.YAML, []byte("(line ")); n != len(r.Notes) {
 			t.Errorf("%s: %d comments for %d notes", file, n, len(r.Notes))
 		}
+		marked, err := Convert(from, filepath.Base(file), append([]byte("\ufeff"), text...))
+		if err != nil || !bytes.Equal(marked.YAML, r.YAML) {
+			t.Errorf("%s behind a byte order mark: %v", file, err)
+		}
 	}
 }
 

@@ -129,6 +129,54 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestTelegrafTLS: each file of TLS comes where it belongs, and any of them turns TLS on for
+// a receiver without a URL. A certificate without its key, which Telegraf ignores, gets a note.
+func TestTelegrafTLS(t *testing.T) {
+	for _, tt := range []struct {
+		settings string
+		tls      string // lines below tls
+		secure   bool
+		note     string
+	}{
+		{"", "", false, ""},
+		{"tls_ca = ''\ntls_cert = ''\ntls_key = ''\ntls_enable = false", "", false, ""},
+		{"tls_enable = true", "", true, ""},
+		{"tls_ca = '/a'", "ca: /a", true, ""},
+		{"tls_cert = '/c'\ntls_key = '/k'", "certificate_chain: /c private_key: /k", true, ""},
+		{"tls_ca = '/a'\ntls_cert = '/c'\ntls_key = '/k'", "ca: /a certificate_chain: /c private_key: /k", true, ""},
+		{"tls_ca = '/a'\ntls_cert = '/c'", "ca: /a", true, "tls_cert: has no effect without tls_key"},
+		{"tls_cert = '/c'", "", true, "tls_cert: has no effect without tls_key"},
+		{"tls_key = '/k'", "", true, "tls_key: has no effect without tls_cert"},
+		{"insecure_skip_verify = true", "", false, "insecure_skip_verify: has no equivalent"},
+	} {
+		for _, output := range []string{"opentelemetry", "http"} {
+			text := "[[inputs.statsd]]\n[[outputs." + output + "]]\n" + tt.settings + "\n"
+			if output == "http" {
+				text += "url = 'http://h/'\ndata_format = 'prometheusremotewrite'\n"
+			}
+			r := convertText(t, Telegraf, text)
+			_, tls, _ := strings.Cut(string(r.YAML), "    tls:\n")
+			var got []string
+			for line := range strings.Lines(tls) {
+				field, ok := strings.CutPrefix(line, "      ")
+				if !ok {
+					break
+				}
+				got = append(got, strings.TrimSpace(field))
+			}
+			if s := strings.Join(got, " "); s != tt.tls {
+				t.Errorf("%s: tls has %q, want %q", text, s, tt.tls)
+			}
+			if secure := strings.Contains(string(r.YAML), "https://"); secure != (tt.secure && output != "http") {
+				t.Errorf("%s: https: %t in\n%s", text, secure, r.YAML)
+			}
+			if (len(r.Notes) > 0) != (tt.note != "") || !strings.Contains(fmt.Sprint(r.Notes), tt.note) {
+				t.Errorf("%s: notes %v, want %q", text, r.Notes, tt.note)
+			}
+		}
+	}
+}
+
 // TestURLs has URLs of sinks at the borders of what can be sent to.
 func TestURLs(t *testing.T) {
 	for url, ok := range map[string]bool{

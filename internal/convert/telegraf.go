@@ -367,8 +367,11 @@ func (t *telegraf) otlp(o *object) *section {
 		return nil
 	}
 	scheme := "http"
+	if o.take("tls_enable").boolean(false) {
+		scheme = "https"
+	}
 	for _, name := range []string{"tls_ca", "tls_cert", "tls_key"} {
-		if o.has(name) {
+		if o.take(name).text("") != "" {
 			scheme = "https"
 		}
 	}
@@ -391,15 +394,21 @@ func (t *telegraf) otlp(o *object) *section {
 	return own
 }
 
-// files converts the files of TLS.
+// files converts the files of TLS, which the URL turns on.
 func (t *telegraf) files(o *object, own *section) {
+	o.take("tls_enable")
 	chain, key := o.take("tls_cert"), o.take("tls_key")
 	if ca := o.take("tls_ca"); ca.text("") != "" {
 		own.child("tls").set("ca", ca.text(""))
 	}
-	if chain.text("") != "" && key.text("") != "" {
+	switch {
+	case chain.text("") != "" && key.text("") != "":
 		own.child("tls").set("certificate_chain", chain.text(""))
 		own.child("tls").set("private_key", key.text(""))
+	case chain.text("") != "":
+		chain.note(own, "has no effect without tls_key")
+	case key.text("") != "":
+		key.note(own, "has no effect without tls_cert")
 	}
 }
 
