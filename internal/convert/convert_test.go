@@ -77,8 +77,11 @@ func TestErrors(t *testing.T) {
 		{Statsd, "c.js", `{a: "x\`, []string{"c.js:1:7: the string does not end"}},
 		{Statsd, "c.js", "{a: 010}", []string{`c.js:1:5: "010" is an expression`}},
 		{Statsd, "c.js", "{a: 1} x", []string{"c.js:1:8: want nothing behind the object"}},
+		{Statsd, "c.js", "({a: 1}); x", []string{"c.js:1:11: want nothing behind the object"}},
 		{Statsd, "c.js", "{/* a: 1}", []string{"c.js:1:2: the comment does not end"}},
 		{Statsd, "c.js", "{a: 1, a: 2}", []string{"c.js:1:8: a is set twice"}},
+		{Statsd, "c.js", "{repeater: [{a: 1, 'a': 2}]}", []string{"c.js:1:20: a is set twice"}},
+		{Telegraf, "t.conf", "[[inputs.statsd]]\n[[outputs.file]]\nfiles = ['x', '/a/', '/b']\n", []string{`t.conf:3:10: outputs.file[0].files[0]: "x" is not stdout or an absolute path`, `t.conf:3:15: outputs.file[0].files[1]: "/a/" is not`}},
 		{Statsd, "c.js", "{a: [1 2]}", []string{`c.js:1:6: "1 2]" is an expression`}},
 		{Statsd, "c.js", "{flushInterval: 'soon', port: 0, address: 'host', backends: []}", []string{
 			`c.js:1:17: flushInterval: "soon" is not a duration, such as 10s`, `c.js:1:43: address: "host" is not an IP address to listen on`, `c.js:1:31: port: "0" is not a port in [1, 65535]`,

@@ -40,10 +40,6 @@ func (c *conversion) newObject(n *yaml.Node, path string) *object {
 		if path != "" {
 			at = path + "." + at
 		}
-		if _, twice := o.items[key.Value]; twice {
-			c.errorf(key, at, "is set twice")
-			continue
-		}
 		o.keys = append(o.keys, key.Value)
 		o.items[key.Value] = &value{c: c, key: key, node: node, path: at}
 	}
