@@ -113,7 +113,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		c.Stats.Sinks[i].check(d, c.Clusters.Static)
 	}
 	for i := range c.Sinks {
-		c.Sinks[i].check(d, c.Stats.FlushInterval)
+		c.Sinks[i].check(d, c.Stats.FlushInterval, c.StatsD.Listeners)
 	}
 	d.oneOf(root, "", seen, false, "runtime", "layered_runtime")
 	d.oneOf(root, "", seen, false, "watchdog", "watchdogs")

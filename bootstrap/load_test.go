@@ -343,6 +343,8 @@ func TestSingleErrors(t *testing.T) {
 		{"relay-loop-wildcard", "a.yaml", "statsd: {relay: [{targets: [{address: 'tcp://10.0.0.1:1'}, {address: 'tcp://127.0.0.9:81'}]}], listeners: [{address: 'udp://:81'}, {address: 'tls://:81', tls: {certificate_chain: a, private_key: b}}]}", `a.yaml:1:70: statsd.relay[0].targets[1].address: "tcp://127.0.0.9:81" is the listener tls://:81 of this server`},
 		{"relay-loop-own-address", "a.yaml", "statsd: {listeners: [{address: 'udp://0.0.0.0:81'}], relay: [{targets: [{address: 'udp://0.0.0.0:81'}]}]}", `"udp://0.0.0.0:81" is the listener udp://0.0.0.0:81 of this server`},
 		{"relay-loop-path", "a.yaml", "statsd: {listeners: [{address: 'unixgram:///a'}], relay: [{targets: [{address: 'unixlines:///a'}]}]}", `"unixlines:///a" is the listener unixgram:///a of this server`},
+		{"sink-loop", "a.yaml", "statsd: {}\nsinks: [{statsd: {address: 'localhost:8125'}}]\n", `a.yaml:2:28: sinks[0].statsd.address: "localhost:8125" is the listener udp://127.0.0.1:8125 of this server: it would receive and send the same stats at each flush; want the address of another server, or filters: {origin: own}`},
+		{"sink-loop-path", "a.yaml", "sinks: [{filters: {origin: received}, statsd: {protocol: unixgram, address: /a}}]\nstatsd: {listeners: [{address: 'unixgram:///a'}]}\n", `sinks[0].statsd.address: "/a" is the listener unixgram:///a of this server`},
 		{"relay-only", "a.yaml", "statsd: {relay_only: true}", "a.yaml:1:22: statsd.relay_only: every line would be dropped: relay is not set"},
 		{"sinks", "a.yaml", "sinks: [{statsd: {}}]\n", "a.yaml:1:18: sinks[0].statsd.address: "},
 		{"sinks-empty", "a.yaml", "sinks: [{name: a}]\n", "a.yaml:1:9: sinks[0]: one of statsd"},

@@ -36,10 +36,11 @@ func (s *StatsD) setRelay(targets *[]relayTarget) setter {
 	}
 }
 
-// checkLoops reports the targets that are listeners of the same server.
-func (s *StatsD) checkLoops(d *decoder, targets []relayTarget) {
+// receivedBy returns the address of the listener that receives what the server sends to
+// target, or "".
+func receivedBy(target string, listeners []StatsDListener) string {
 	var own []string
-	for _, l := range s.Listeners {
+	for _, l := range listeners {
 		switch host := l.Host; l.Network {
 		case NetworkUDP, NetworkTCP:
 			if !host.IsValid() {
@@ -50,9 +51,16 @@ func (s *StatsD) checkLoops(d *decoder, targets []relayTarget) {
 			own = append(own, l.Address)
 		}
 	}
+	if i := slices.Index(own, relay.OwnListener(target, own)); i >= 0 {
+		return listeners[i].Address
+	}
+	return ""
+}
+
+// checkLoops reports the targets that are listeners of the same server.
+func (s *StatsD) checkLoops(d *decoder, targets []relayTarget) {
 	for _, t := range targets {
-		if l := relay.OwnListener(t.Address, own); l != "" {
-			l = s.Listeners[slices.Index(own, l)].Address
+		if l := receivedBy(t.Address, s.Listeners); l != "" {
 			d.errorf(t.address, join(t.path, "address"), "%q is the listener %s of this server: every line would loop; want the address of another server", t.Address, l)
 		}
 	}

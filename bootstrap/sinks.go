@@ -44,6 +44,9 @@ type Sink struct {
 	cluster  string     // of the receiver, if it is one
 	interval *yaml.Node // of Options.Interval
 	path     string     // of interval
+
+	address     *yaml.Node // of StatsD.Address
+	addressPath string
 }
 
 // sinkKinds are the keys of which a sink has one.
@@ -163,7 +166,12 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 
 // check reports an interval that is not a multiple of that of flushes, which is 0 if
 // requests flush.
-func (s *Sink) check(d *decoder, flushes time.Duration) {
+func (s *Sink) check(d *decoder, flushes time.Duration, own []StatsDListener) {
+	if s.StatsD != nil && s.address != nil && s.Options.Filter.Origin != sinkqueue.Own {
+		if l := receivedBy(string(s.StatsD.Network)+"://"+s.StatsD.Address, own); l != "" {
+			d.errorf(s.address, s.addressPath, "%q is the listener %s of this server: it would receive and send the same stats at each flush; want the address of another server, or filters: {origin: own}", s.StatsD.Address, l)
+		}
+	}
 	switch {
 	case s.interval == nil || s.Options.Interval == 0:
 	case flushes == 0:
@@ -236,6 +244,7 @@ func (s *Sink) setStatsD(d *decoder, n *yaml.Node, path string) {
 	if !ok {
 		return
 	}
+	s.address, s.addressPath = at, join(path, "address")
 	if c.Network != statsdsink.UDP && c.Network != statsdsink.TCP {
 		checkSocketPath(d, at, join(path, "address"), c.Address)
 		return

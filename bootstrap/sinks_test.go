@@ -289,3 +289,15 @@ static_resources:
 		t.Errorf("warnings %s", w)
 	}
 }
+
+// TestSinksToOtherServers: only stats that come back are a loop.
+func TestSinksToOtherServers(t *testing.T) {
+	for _, sink := range []string{
+		"filters: {origin: own}, statsd: {address: 'localhost:8125'}", "statsd: {address: 'localhost:8126'}", "statsd: {address: '192.0.2.1:8125'}",
+		"statsd: {address: /run/a, protocol: unixgram}", "graphite: {address: 'localhost:8125'}",
+	} {
+		if _, err := Parse("a.yaml", []byte("statsd: {}\nsinks: [{"+sink+"}]\n"), Options{}); err != nil {
+			t.Errorf("%s: %v", sink, err)
+		}
+	}
+}
