@@ -160,16 +160,18 @@ func (h *Handle) Current() *Cluster {
 }
 
 // Acquire returns the active cluster for one request or connection, or nil if
-// it was removed or h is nil; Pick and Release accept a nil Cluster. The
-// cluster's statistics stay until [Cluster.Release] even if it is replaced or
-// removed meanwhile, so that none of the request's counts are lost.
+// it was removed, the manager is closed, or h is nil; Pick and Release accept a nil
+// Cluster. The cluster's statistics stay until [Cluster.Release] even if it is
+// replaced or removed meanwhile, so that none of the request's counts are lost.
 func (h *Handle) Acquire() *Cluster {
-	for {
-		c := h.Current()
-		if c == nil || c.hold() {
-			return c
+	c := h.Current()
+	for c != nil && !c.hold() {
+		closed := c
+		if c = h.Current(); c == closed { // with the manager, not replaced
+			return nil
 		}
 	}
+	return c
 }
 
 // New returns a manager without clusters.

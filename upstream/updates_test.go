@@ -160,6 +160,20 @@ func TestUpdatesLoseNoCounts(t *testing.T) {
 	}
 }
 
+// TestAcquireOfAClosedManager: a request that comes after the manager was closed finds no
+// cluster.
+func TestAcquireOfAClosedManager(t *testing.T) {
+	r, c := started(t, nil, static("c", 1, ""))
+	h := r.Cluster("c")
+	r.Close()
+	if got := h.Acquire(); got != nil {
+		t.Errorf("acquired %v", got.Config().Name)
+	}
+	if h.Current() != c {
+		t.Error("the cluster is not shown any more")
+	}
+}
+
 // TestRequestsInFlightAcrossARemoval keeps the statistics of a removed cluster
 // until the last request and the last connection end.
 func TestRequestsInFlightAcrossARemoval(t *testing.T) {
