@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -491,6 +493,90 @@ func TestInheritedSockets(t *testing.T) {
 	write(t, l.dial(0), "a:1|c")
 	write(t, l.dial(1), "a:1|c\n")
 	until(t, "both lines", func() bool { return l.counter("a") == 2 })
+}
+
+// TestFailedListenLeavesNothingOpen: the last listener but one cannot be bound, or a target
+// of the relay is one of them. All sockets are closed, also inherited ones.
+func TestFailedListenLeavesNothingOpen(t *testing.T) {
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	inherited := func(address string, of interface{ File() (*os.File, error) }) ListenerConfig {
+		f, err := of.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ListenerConfig{Address: address, Sockets: []*os.File{f}}
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	for name, tt := range map[string]struct {
+		bad  func() ListenerConfig
+		want string
+	}{
+		"taken":        {func() ListenerConfig { return ListenerConfig{Address: "tcp://" + tcp.Addr().String()} }, "another process uses the port"},
+		"taken-shared": {func() ListenerConfig { return ListenerConfig{Address: "udp://" + udp.LocalAddr().String(), Readers: 2} }, "another process uses the port"},
+		"no-directory": {func() ListenerConfig { return ListenerConfig{Address: "unixgram:///nothing/here"} }, "no such file"},
+		"no-owner": {func() ListenerConfig {
+			return ListenerConfig{Address: "unixlines://" + path + "o", Owner: "no such name"}
+		}, "no such name"},
+		"tcp-for-udp":  {func() ListenerConfig { return inherited("udp://:8125", tcp.(*net.TCPListener)) }, `"udp://:8125"`},
+		"udp-for-tcp":  {func() ListenerConfig { return inherited("tcp://:8125", udp.(*net.UDPConn)) }, `"tcp://:8125"`},
+		"udp-for-unix": {func() ListenerConfig { return inherited("unixgram:///x/y", udp.(*net.UDPConn)) }, "of another kind"},
+		"tcp-for-unix": {func() ListenerConfig { return inherited("unixlines:///x/y", tcp.(*net.TCPListener)) }, "of another kind"},
+		"relay":        {func() ListenerConfig { return ListenerConfig{Address: "unixlines://" + path + "r"} }, "loop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			descriptors.Check(t, "listen", func() {
+				cfg := Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{
+					{Address: "udp://127.0.0.1:0", Readers: 2}, {Address: "tcp://127.0.0.1:0"}, {Address: "unixgram://" + path}, {Address: "unixlines://" + path + "l"},
+					inherited("udp://:8125", udp.(*net.UDPConn)), inherited("tcp://:8125", tcp.(*net.TCPListener)),
+					tt.bad(), inherited("tcp://:8125", tcp.(*net.TCPListener)),
+				}}
+				if name == "relay" {
+					cfg.Relay = []relay.Route{{Targets: []relay.Target{{Address: "unixlines://" + path + "r"}}}}
+				}
+				s, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Listen(); err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%v, want %q", err, tt.want)
+				}
+				s.Close()
+			})
+		})
+	}
+}
+
+// TestCallsOutOfOrder: a server listens and runs once, in this order.
+func TestCallsOutOfOrder(t *testing.T) {
+	s, err := New(Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, err error, want bool) {
+		t.Helper()
+		if (err == nil) != want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = s.Sockets()
+	check("Sockets before Listen", err, false)
+	check("Run before Listen", s.Run(t.Context()), false)
+	check("Listen", s.Listen(), true)
+	check("Listen again", s.Listen(), false)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	check("Run", s.Run(ctx), true)
+	check("Run again", s.Run(ctx), false)
+	check("Listen after Run", s.Listen(), false)
 }
 
 // TestInherit has a listener without a predecessor before one with it, and sockets that

@@ -145,13 +145,21 @@ func (s *Server) listen(logs *[]message) error {
 		return errors.New("statsd: Listen was called before")
 	}
 	var bound []*listener
+	fail := func(err error) error {
+		for _, b := range bound {
+			b.close()
+		}
+		for _, l := range s.cfg.Listeners {
+			for _, f := range l.Sockets {
+				_ = f.Close() // some are closed
+			}
+		}
+		return err
+	}
 	for _, cfg := range s.cfg.Listeners {
 		l, err := bind(cfg, logs)
 		if err != nil {
-			for _, b := range bound {
-				b.close()
-			}
-			return err
+			return fail(err)
 		}
 		bound = append(bound, l)
 	}
@@ -161,10 +169,7 @@ func (s *Server) listen(logs *[]message) error {
 			addresses = append(addresses, l.local)
 		}
 		if err := s.relay.SetListeners(addresses); err != nil {
-			for _, b := range bound {
-				b.close()
-			}
-			return err
+			return fail(err)
 		}
 	}
 	names := make(map[string]bool)
