@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -191,6 +192,19 @@ func TestImportedStats(t *testing.T) {
 			t.Errorf("%+v: %v", h, got)
 		}
 	}
+}
+
+// TestFailedSocketsLeaveNothingOpen: a socket behind others cannot be duplicated.
+func TestFailedSocketsLeaveNothingOpen(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{
+		{Address: "udp://127.0.0.1:0", Readers: 2}, {Address: "tcp://127.0.0.1:0"}, {Address: "udp://127.0.0.1:0", Readers: 2},
+	}})
+	_ = l.listeners[2].sockets[1].conn.Close()
+	descriptors.Check(t, "Sockets", func() {
+		if all, err := l.Sockets(); err == nil || len(all) != 0 {
+			t.Errorf("%v, %v", all, err)
+		}
+	})
 }
 
 func TestAdoptRefuses(t *testing.T) {

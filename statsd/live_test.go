@@ -555,6 +555,21 @@ func TestFailedListenLeavesNothingOpen(t *testing.T) {
 	}
 }
 
+// TestNamesOfListeners: listeners of one name are numbered, so that each has its metrics.
+func TestNamesOfListeners(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{
+		{Address: "udp://127.0.0.1:0", Name: "in"}, {Address: "tcp://127.0.0.1:0", Name: "in"},
+		{Address: "tcp://127.0.0.1:0", Name: "other"}, {Address: "tcp://127.0.0.1:0", Name: "in"},
+	}})
+	var got []string
+	for _, x := range l.Report().Listeners {
+		got = append(got, x.Name)
+	}
+	if want := []string{"in", "in#2", "other", "in#3"}; !slices.Equal(got, want) {
+		t.Errorf("listeners %q, want %q", got, want)
+	}
+}
+
 // TestCallsOutOfOrder: a server listens and runs once, in this order.
 func TestCallsOutOfOrder(t *testing.T) {
 	s, err := New(Config{Store: store.New(store.Options{}), Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0"}}})
@@ -624,6 +639,7 @@ func TestBadAddresses(t *testing.T) {
 		"udp://127.0.0.1:65536":                    "not in [0,65535]",
 		"tcp://127.0.0.1:x":                        "not in [0,65535]",
 		"unixgram://relative":                      "not absolute",
+		"unixgram:///a\x00b":                       "NUL in the path",
 		"unixgram://":                              "2 to 107 bytes",
 		"unixlines:///" + strings.Repeat("x", 200): "2 to 107 bytes",
 	} {

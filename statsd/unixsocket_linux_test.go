@@ -1,0 +1,41 @@
+package statsd
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestOwnersOfSockets: sockets get the owner and the group of the configuration, by name
+// or number, and keep those of the process otherwise. Only root can give files away.
+func TestOwnersOfSockets(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root")
+	}
+	own := [2]int{os.Getuid(), os.Getgid()}
+	for _, tt := range []struct {
+		owner, group string
+		want         [2]int
+	}{
+		{"", "", own},
+		{"12345", "", [2]int{12345, own[1]}},
+		{"", "23456", [2]int{own[0], 23456}},
+		{"12345", "23456", [2]int{12345, 23456}},
+		{"root", "root", [2]int{0, 0}},
+		{"0", "0", [2]int{0, 0}},
+	} {
+		for _, scheme := range []string{"unixgram://", "unixlines://"} {
+			path := filepath.Join(t.TempDir(), "s")
+			newLive(t, Config{Listeners: []ListenerConfig{{Address: scheme + path, Owner: tt.owner, Group: tt.group}}})
+			info, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stat := info.Sys().(*syscall.Stat_t)
+			if got := [2]int{int(stat.Uid), int(stat.Gid)}; got != tt.want || info.Mode().Perm() != 0o666 {
+				t.Errorf("%s, owner %q, group %q: belongs to %d with mode %v, want %d", scheme, tt.owner, tt.group, got, info.Mode(), tt.want)
+			}
+		}
+	}
+}
