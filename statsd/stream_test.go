@@ -151,6 +151,22 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// TestLongestFrames: frames of the longest length, which do not fit in the first buffer,
+// before, between and behind short ones.
+func TestLongestFrames(t *testing.T) {
+	for _, most := range []int{defaultPacketBytes, 1 << 20} {
+		l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "unixstream://" + t.TempDir() + "/s", PacketBytes: most}}}).run()
+		long := frame("x:1|c\n" + strings.Repeat(" ", most-len("x:1|c\ny:1|c")) + "y:1|c")
+		c := l.dial(0)
+		write(t, c, long+frame("z:1|c")+long+long+frame("z:1|c"))
+		_ = c.Close()
+		until(t, "the end", func() bool { return l.report(0).Ended["closed eof"] == 1 })
+		if x, y, z := l.counter("x"), l.counter("y"), l.counter("z"); x != 3 || y != 3 || z != 2 {
+			t.Errorf("frames of %d bytes: %d, %d and %d lines, want 3, 3 and 2; %+v", most, x, y, z, l.report(0))
+		}
+	}
+}
+
 // script is a connection that delivers given pieces, then ends.
 type script struct {
 	net.Conn
