@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/render/naming"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
@@ -57,11 +59,29 @@ func TestExplain(t *testing.T) {
 
 // TestExplainedSeriesIsTheOneOfTheExposition, also where names get endings.
 func TestExplainedSeriesIsTheOneOfTheExposition(t *testing.T) {
-	r := newRig(t, Config{})
-	r.store.Naming().NetworkTotal = true
-	for in, want := range map[string]string{"a.b:1|c|#x": `a_b_total{x="true"}`, "a.b:1|g": "a_b{}"} {
+	for in, want := range map[string]string{
+		"a.b:1|c|#x": `a_b_total{x="true"}`, "a.b:1|g": "a_b{}",
+		"c:1|c|#a-b:1,a_b:2,a.b:3": `c_total{a_b="1",exported_a_b="3",exported_exported_a_b="2"}`,
+	} {
+		r := newRig(t, Config{})
+		r.store.Naming().NetworkTotal = true
 		if got := r.Explain([]byte(in)).Samples[0].Series; got != want {
 			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+		r.send(in)
+		if text := exposed(t, r); !strings.Contains(text, want+" ") {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// TestExplainedUnits: timers are in the unit of the exposition, other samples have none.
+func TestExplainedUnits(t *testing.T) {
+	for seconds, want := range map[bool]string{false: "milliseconds", true: "seconds"} {
+		r := newNamedRig(t, Config{}, naming.Rules{NetworkSeconds: seconds})
+		samples := r.Explain([]byte("a:1|ms:2|h:3|c")).Samples
+		if len(samples) != 3 || samples[0].Unit != want || samples[1].Unit != "" || samples[2].Unit != "" {
+			t.Errorf("%+v, want the unit %s", samples, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -250,6 +251,39 @@ func TestRulesHaveTimesToLive(t *testing.T) {
 		r.Sweep(false)
 		r.want(tt.want...)
 	}
+}
+
+// TestHelpOfRules: families have the texts of their rules, which go with the last series.
+func TestHelpOfRules(t *testing.T) {
+	rules := func(text string) *mapping.Rules {
+		return rulesOf(t, mapping.Config{Rules: []mapping.Rule{{Match: "plain", Name: "plain"}, {Match: "a.*", Name: "a", Labels: labels("l", "$1"), Help: text}, {Match: "b", Name: "b", Help: "Bs."}}})
+	}
+	r := newRig(t, Config{TTL: TTL{Counter: 10 * time.Second}, Rules: rules("As.")})
+	step := func(send string, want map[string]string) {
+		t.Helper()
+		r.send(send)
+		r.now = r.now.Add(6 * time.Second)
+		r.flush()
+		r.Sweep(false)
+		r.flush()
+		got := map[string]string{}
+		for _, name := range []string{"plain", "a", "b"} {
+			if text := r.registry.help.describe(name).Help; text != "" {
+				got[name] = text
+			}
+		}
+		if !maps.Equal(got, want) || len(r.registry.help.byName) != len(want) {
+			t.Errorf("help texts %q, want %q", got, want)
+		}
+	}
+	step("plain:1|c\na.x:1|c\na.y:1|c\nb:1|c", map[string]string{"a": "As.", "b": "Bs."})
+	step("a.y:1|c", map[string]string{"a": "As.", "b": "Bs."})
+	step("a.y:1|c", map[string]string{"a": "As."})
+	step("a.y:1|c\nb:1|c", map[string]string{"a": "As.", "b": "Bs."})
+	r.SetRules(rules("More."))
+	step("a.y:1|c", map[string]string{"a": "More."})
+	step("", map[string]string{"a": "More."})
+	step("", map[string]string{})
 }
 
 // TestReloadStormLosesNoSample reloads rules while several workers count.
