@@ -35,6 +35,26 @@ func openBatch(t *testing.T, network, host string, rcvbuf int) (*batch, *net.UDP
 	return b, c, out
 }
 
+// TestReportAddsUpSockets: the report of a listener has the sums of its sockets, in which
+// datagrams wait.
+func TestReportAddsUpSockets(t *testing.T) {
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 3, RcvBuf: 100_000}}})
+	for range 30 { // each from another port, so that all sockets get some
+		write(t, l.dial(0), "a:1|c")
+	}
+	var granted uint64
+	for _, so := range l.listeners[0].sockets {
+		granted += uint64(so.granted)
+	}
+	r := l.report(0)
+	if r.RcvBufAsked != 300_000 || r.RcvBufBytes != granted || granted < 300_000 {
+		t.Errorf("asked for %d bytes and got %d, want 300000 and %d", r.RcvBufAsked, r.RcvBufBytes, granted)
+	}
+	if r.QueueBytes == 0 || r.QueueBytes > r.QueueLimit || r.QueueLimit < 300_000 || r.QueueLimit > 1<<30 {
+		t.Errorf("%d bytes of %d wait", r.QueueBytes, r.QueueLimit)
+	}
+}
+
 // TestBatchReportsDrops compares the drop count of a datagram with that of the
 // socket.
 func TestBatchReportsDrops(t *testing.T) {

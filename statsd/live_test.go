@@ -430,7 +430,7 @@ func TestTakenPort(t *testing.T) {
 	}
 	defer tcp.Close()
 	path := filepath.Join(t.TempDir(), "first")
-	for _, cfg := range []ListenerConfig{
+	for _, cfg := range []ListenerConfig{ // the hint of the error depends on the protocol
 		{Address: "udp://" + udp.LocalAddr().String(), Readers: 1},
 		{Address: "udp://" + udp.LocalAddr().String(), Readers: 2},
 		{Address: "tcp://" + tcp.Addr().String()},
@@ -440,7 +440,8 @@ func TestTakenPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Listen()
-		if err == nil || !strings.Contains(err.Error(), "another process uses the port") || !strings.Contains(err.Error(), cfg.Address) {
+		if err == nil || !strings.Contains(err.Error(), "another process uses the port") || !strings.Contains(err.Error(), cfg.Address) ||
+			strings.Contains(err.Error(), "ss -lnup ") != strings.HasPrefix(cfg.Address, "udp") || strings.Contains(err.Error(), "ss -lntp ") != strings.HasPrefix(cfg.Address, "tcp") {
 			t.Errorf("%s: %v", cfg.Address, err)
 		}
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {
@@ -495,8 +496,8 @@ func TestInheritedSockets(t *testing.T) {
 	until(t, "both lines", func() bool { return l.counter("a") == 2 })
 }
 
-// TestFailedListenLeavesNothingOpen: the last listener but one cannot be bound, or a target
-// of the relay is one of them. All sockets are closed, also inherited ones.
+// TestFailedListenLeavesNothingOpen: the last listener but one cannot be bound, or has the
+// address of a relay target. All sockets are closed, also inherited sockets.
 func TestFailedListenLeavesNothingOpen(t *testing.T) {
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -586,6 +587,9 @@ func TestCallsOutOfOrder(t *testing.T) {
 	check("Sockets before Listen", err, false)
 	check("Run before Listen", s.Run(t.Context()), false)
 	check("Listen", s.Listen(), true)
+	if s.Relay() != nil {
+		t.Error("a server without targets has a relay")
+	}
 	check("Listen again", s.Listen(), false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,7 +8,7 @@ import (
 )
 
 // TestOwnersOfSockets: sockets get the owner and the group of the configuration, by name
-// or number, and keep those of the process otherwise. Only root can give files away.
+// or number; without them they belong to the process. Only root can give files away.
 func TestOwnersOfSockets(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root")
