@@ -30,6 +30,8 @@ func TestLintOfAServer(t *testing.T) {
 		{base + "/nowhere", "error: GET /nowhere: 404 Not Found"},
 		{base + "/stats/metrics?prom_protobuf", "is not a text exposition"},
 		{"unix:" + dir + "/no", "no such file or directory"},
+		{dir + "/no", "no such file or directory"},
+		{dir, "is a directory"},
 	} {
 		if status, stdout, stderr := invoke(nil, "lint", tt[0]); status != exitUsage || stdout != "" || !strings.Contains(stderr, tt[1]) {
 			t.Errorf("%s: status %d, %s%s", tt[0], status, stdout, stderr)

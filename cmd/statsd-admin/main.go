@@ -72,8 +72,7 @@ type program struct {
 	stdout, stderr io.Writer
 	hardware       int // CPUs of this machine
 	signals        <-chan os.Signal
-	// newDaemon makes the server; nil in a build that only checks
-	// configurations.
+	// newDaemon makes the server.
 	newDaemon func(*Options, *bootstrap.Config) (daemon, error)
 }
 
@@ -115,9 +114,6 @@ func (p *program) run(ctx context.Context, args []string) int {
 		}
 		fmt.Fprintf(p.stdout, "configuration '%s' OK\n", configName(o))
 		return 0
-	}
-	if p.newDaemon == nil {
-		return p.fail(errors.New("error: this build only checks configurations; use --mode validate"))
 	}
 	d, err := p.newDaemon(o, cfg)
 	if err != nil {

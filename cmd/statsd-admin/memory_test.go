@@ -34,6 +34,7 @@ func TestContainerMemory(t *testing.T) {
 		{"in-a-container", map[string]string{"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "3000\n"}, 3000},
 		{"older", map[string]string{"/proc/self/cgroup": "5:cpu:/x\n4:memory:/x\n", "/sys/fs/cgroup/memory/x/memory.limit_in_bytes": "4000\n"}, 4000},
 		{"older-no-limit", map[string]string{"/proc/self/cgroup": "4:memory:/\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		{"malformed-first", map[string]string{"/proc/self/cgroup": "x\n1:2\n0::/a\n", "/sys/fs/cgroup/a/memory.max": "1000\n"}, 1000},
 		{"nonsense", map[string]string{"/proc/self/cgroup": "x\n0::../..\n", "/sys/fs/cgroup/memory.max": "-3"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
