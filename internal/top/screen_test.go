@@ -160,6 +160,90 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// TestEffectsOfKeys: each key moves the selection, within the rows, or changes what is shown. A page
+// has two rows, and there are seven stats.
+func TestEffectsOfKeys(t *testing.T) {
+	for _, tt := range []struct {
+		keys     string
+		selected int
+		filter   string
+		column   string
+		view     view
+	}{
+		{"j j k", 1, "", "rate", viewStats},
+		{"down down up", 1, "", "rate", viewStats},
+		{"k", 0, "", "rate", viewStats},
+		{"pgdn pgdn pgup", 2, "", "rate", viewStats},
+		{"] ] [", 2, "", "rate", viewStats},
+		{"end", 6, "", "rate", viewStats},
+		{"end j", 6, "", "rate", viewStats},
+		{"end pgup home", 0, "", "rate", viewStats},
+		{"/ c a enter", 0, "ca", "rate", viewStats},
+		{"/ c a esc", 0, "", "rate", viewStats},
+		{"/ c a enter / x esc", 0, "ca", "rate", viewStats},
+		{"/ c a enter / clear enter", 0, "", "rate", viewStats},
+		{"2", 0, "", "type", viewStats},
+		{"6 s", 0, "", "name", viewStats},
+		{"? q", 0, "", "rate", viewStats},
+		{"g c g s", 0, "", "rate", viewStats},
+		{"g c esc", 0, "", "rate", viewStats},
+		{"g c", 0, "", "rate", viewClusters},
+		{"g x", 0, "", "rate", viewStats},
+		{"1 end enter", 6, "", "name", viewStats}, // not a histogram
+	} {
+		s := newScreen(Style{}, "", "", "rate")
+		feed(t, s, start+second)
+		for k := range strings.FieldsSeq(tt.keys) {
+			s.draw(80, frame+2)
+			s.key(k, 2)
+		}
+		s.draw(80, frame+2)
+		if s.selected != tt.selected || s.filter != tt.filter || s.column != tt.column || s.view != tt.view || s.quit || s.editing {
+			t.Errorf("%s: row %d, filter %q, column %s, view %v; want %d, %q, %s, %v", tt.keys, s.selected, s.filter, s.column, s.view, tt.selected, tt.filter, tt.column, tt.view)
+		}
+	}
+}
+
+// TestSortedByType: kinds are in the order of their names, the other way round with another key.
+func TestSortedByType(t *testing.T) {
+	for keys, want := range map[string]string{
+		"2": "counter counter counter counter gauge histogram text", "2 2": "text histogram gauge counter counter counter counter",
+	} {
+		s := newScreen(Style{}, "", "", "rate")
+		feed(t, s, start+second)
+		press(s, keys)
+		s.draw(80, 20)
+		var got []string
+		for _, r := range s.list {
+			got = append(got, r.kind)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %s, want %s", keys, got, want)
+		}
+	}
+}
+
+// TestAnswersWithLittle: no clusters, an unhealthy cluster that is not selected, no values
+// and an answer that cannot be read.
+func TestAnswersWithLittle(t *testing.T) {
+	for _, tt := range []struct{ keys, body, want string }{
+		{"g c", `{"cluster_statuses":[]}`, "No clusters are configured"},
+		{"g c", strings.Replace(clustersAnswer, `"name":"pay"`, `"name":"first"`, 1), "\x1b[31m  "},
+		{"g h home enter", `{"v":1,"count":0,"sum":0,"min":null,"max":null,"quantiles":[],"bins":[]}`, "No recorded values"},
+		{"g h home enter", `{"v":1,"bins":[]`, "malformed answer"},
+	} {
+		s := newScreen(Style{Color: true}, "", "", "rate")
+		feed(t, s, start+second)
+		s.draw(80, 12)
+		press(s, tt.keys)
+		s.answer(answer{path: s.path(), body: []byte(tt.body)})
+		press(s, "end")
+		if got := strings.Join(s.draw(80, 12), "\n"); !strings.Contains(got, tt.want) {
+			t.Errorf("%s, %s: no %q in\n%s", tt.keys, tt.body, tt.want, got)
+		}
+	}
+}
+
 // TestRatesEnd: a stat whose stream is silent has no rate after two intervals, but its
 // value and its change.
 func TestRatesEnd(t *testing.T) {
