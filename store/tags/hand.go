@@ -117,26 +117,23 @@ func (n tokenized) dynamoPartitionID() found {
 
 // dynamo returns what follows http.V.dynamodb and the one character after it,
 // which may be any but a newline, and where that begins.
-func (n tokenized) dynamo() (rest string, at int, ok bool) {
+func (n tokenized) dynamo() (rest string, at int) {
 	if n.len() < 3 || !n.is(0, "http") || n.empty(1) {
-		return "", 0, false
+		return "", 0
 	}
 	at = n.start(2)
-	rest, ok = strings.CutPrefix(n.text[at:], "dynamodb")
+	rest, ok := strings.CutPrefix(n.text[at:], "dynamodb")
 	if !ok || rest == "" || rest[0] == '\n' {
-		return "", 0, false
+		return "", 0
 	}
 	_, size := utf8.DecodeRuneInString(rest)
-	return rest[size:], at + len("dynamodb") + size, true
+	return rest[size:], at + len("dynamodb") + size
 }
 
 // dynamoOperation: http.V.dynamodb.operation.($) or
 // http.V.dynamodb.table.V.capacity.($), followed by a dot or the end.
 func (n tokenized) dynamoOperation() found {
-	rest, at, ok := n.dynamo()
-	if !ok {
-		return found{}
-	}
+	rest, at := n.dynamo()
 	after, ok := strings.CutPrefix(rest, "operation.")
 	if !ok {
 		if after, ok = strings.CutPrefix(rest, "table."); !ok {
@@ -163,10 +160,7 @@ func (n tokenized) dynamoOperation() found {
 
 // dynamoTable: http.V.dynamodb.table.($.) or http.V.dynamodb.error.($.)
 func (n tokenized) dynamoTable() found {
-	rest, at, ok := n.dynamo()
-	if !ok {
-		return found{}
-	}
+	rest, at := n.dynamo()
 	after, ok := strings.CutPrefix(rest, "table.")
 	if !ok {
 		if after, ok = strings.CutPrefix(rest, "error."); !ok {

@@ -2,6 +2,7 @@ package tags
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,7 +121,7 @@ func vocabulary() []string {
 	words := []string{
 		"", "a", "b-c", "x/y", "10", "192", "1_80", "254_9", "1_", "1_8x", "1234", "[fe80__1]_80", "[fe80__1]", "[]_1", "admin", "policy", "p q", "line\nbreak",
 		"\xff", "ä", "TLSv1", "TLSv12", "3", "v2", "v22", "vx", "worker_3", "worker_", "worker_3x", "__partition_id=0f3a9zz", "__partition_id=0f3a9z",
-		"upstream_rq_404", "upstream_rq_4xx", "_rq_200", "_rq_2xx", "rq_200", "_rq_20x", "_rq_xx", "dynamodb\nx", "dynamodbä", "dynamodbx", "dynamodboperation",
+		"upstream_rq_404", "upstream_rq_4xx", "_rq_200", "_rq_2xx", "rq_200", "_rq_20x", "_rq_x04", "_rq_xx", "dynamodb\nx", "dynamodbä", "dynamodbx", "dynamodboperation",
 		"ssl", "ciphers", "curves", "AES128-SHA", "P-256", "bad cipher", "total",
 	}
 	for _, row := range defaultTable() {
@@ -194,6 +195,28 @@ func TestHandWrittenRulesEqualTheirExpressions(t *testing.T) {
 	for _, o := range all {
 		if matched[o.rule.tag] == 0 {
 			t.Errorf("no random name has tag %s: the names do not test its rule", o.rule.tag)
+		}
+	}
+}
+
+// TestNeighborsOfExamples changes each token of each example: names that differ in one
+// place from a name with tags are where a rule goes wrong.
+func TestNeighborsOfExamples(t *testing.T) {
+	all := oracles()
+	e := mustNew(t, Config{UseDefaults: true})
+	for _, tt := range defaultExtractions {
+		tokens := strings.Split(tt.name, ".")
+		for i, token := range tokens {
+			for _, other := range [][]string{nil, {""}, {"x"}, {"7"}, {"a\nb"}, {"é"}, {token, token}, {token + "x"}, {token[:len(token)/2]}, {"_" + token}} {
+				name := strings.Join(slices.Concat(tokens[:i], other, tokens[i+1:]), ".")
+				for _, o := range all {
+					o.check(t, name)
+				}
+				base, tags := e.Extract(name, nil)
+				if wantBase, wantTags := slowExtract(all, name); base != wantBase || render(tags, "") != render(wantTags, "") {
+					t.Errorf("Extract(%q) = %q, %v; want %q, %v", name, base, tags, wantBase, wantTags)
+				}
+			}
 		}
 	}
 }
