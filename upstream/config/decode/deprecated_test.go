@@ -13,6 +13,7 @@ func TestDeprecated(t *testing.T) {
 		want []string
 	}{
 		{`{name: a, load_assignment: {cluster_name: a}}`, nil},
+		{`{name: a, load_assignment: {cluster_name: a}, common_lb_config: {override_host_status: {statuses: [HEALTHY, DEGRADED]}}}`, nil},
 		{hosts + `}`, []string{"envoy.api.v2.Cluster.hosts"}},
 		{hosts + `, tls_context: {}}`, []string{"envoy.api.v2.Cluster.hosts", "envoy.api.v2.Cluster.tls_context"}},
 		{`{name: a, type: ORIGINAL_DST, lb_policy: ORIGINAL_DST_LB}`, []string{"envoy.api.v2.Cluster.ORIGINAL_DST_LB"}},

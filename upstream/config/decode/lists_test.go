@@ -88,3 +88,32 @@ func TestHTTP2DefaultsOfTheForms(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsBehindErrors: an entry that cannot be decoded hides no error behind it.
+func TestErrorsBehindErrors(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"health_checks: [null, 7]":                                           {"health_checks[0]: null", "health_checks[1]"},
+		"metadata: {filter_metadata: {a: null, b: 7}}":                       {`filter_metadata["a"]: null`, `filter_metadata["b"]`},
+		"lb_policy: RANDOM\nlbPolicy: RANDOM\ntypo: 1":                       {"lb_policy: set twice", "typo: unknown field"},
+		"ring_hash_lb_config: {}\nmaglev_lb_config: {}\ntypo: 1":             {"maglev_lb_config", "typo: unknown field"},
+		"typo: 1\nother_typo: 1":                                             {": typo: unknown field", "other_typo: unknown field"},
+		"common_lb_config: {healthy_panic_threshold: 7}\nconnect_timeout: x": {"healthy_panic_threshold", "connect_timeout"},
+	} {
+		_, err := newDecoder().ClusterText("", []byte("name: c\n"+text+"\n"), v3)
+		if err == nil || !strings.Contains(err.Error(), want[0]) || !strings.Contains(err.Error(), want[1]) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	_, _, err := newDecoder().ResponseText("", []byte("resources: x\nversion_info: 7\n"))
+	if err == nil || !strings.Contains(err.Error(), "resources: ") || !strings.Contains(err.Error(), "version_info: ") {
+		t.Errorf("response: %v, want errors of both fields", err)
+	}
+}
+
+// TestSingleEntries: a map or list of one element is not an empty one.
+func TestSingleEntries(t *testing.T) {
+	c := mustParse(t, "name: c\ntyped_extension_protocol_options: {takes.options: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}\n").Cluster
+	if len(c.ExtensionOptions) != 1 {
+		t.Errorf("options of %d extensions, want 1", len(c.ExtensionOptions))
+	}
+}

@@ -105,6 +105,10 @@ func TestMessageResource(t *testing.T) {
 	if list[0].Any() == nil || list[1].Any() == nil {
 		t.Error("a resource with an unknown field cannot be packed")
 	}
+	_, unknown, err := d.ResponseText("f.yaml", []byte("resources:\n- {\"@type\": x/none.Such, name: a}"))
+	if err != nil || unknown[0].Any() != nil {
+		t.Errorf("a resource of an unknown type is packed: %v, %v", unknown[0].Any(), err)
+	}
 	wire := WireResource("x/google.protobuf.Value", []byte{0xff}, 0)
 	const bad = `resource "": the bytes are not a google.protobuf.Value`
 	if err := d.MessageResource(&wire, new(structpb.Value)); err == nil || err.Error() != bad {
