@@ -99,9 +99,6 @@ func (m *merged) close(e *exposer) {
 	slices.SortStableFunc(m.series, func(a, b mergedSeries) int {
 		return cmp.Compare(m.names[a.name], m.names[b.name])
 	})
-	defer func(network, summaries bool, d store.Description) {
-		e.network, e.summaries, e.description = network, summaries, d
-	}(e.network, e.summaries, e.description)
 	e.network, e.summaries, e.description = m.network, m.summaries, m.described
 	for i := range m.series {
 		s := &m.series[i]
