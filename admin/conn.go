@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,12 +182,7 @@ func (s *connections) leave(c *conn) {
 	defer s.mu.Unlock()
 	delete(s.all, c)
 	if c.reserved {
-		for i, r := range s.reserved {
-			if r == c {
-				s.reserved = append(s.reserved[:i:i], s.reserved[i+1:]...)
-				break
-			}
-		}
+		s.reserved = slices.DeleteFunc(s.reserved, func(r *conn) bool { return r == c })
 	} else {
 		s.general--
 		if s.perPeer[c.peer]--; s.perPeer[c.peer] == 0 {
