@@ -128,12 +128,10 @@ func (v *view) crumbs(q store.Explore) {
 		from := 0
 		for range 32 {
 			n := strings.IndexByte(q.Prefix[from:], '.')
-			end := from + n + 1
-			if n < 0 || end == len(q.Prefix) && q.Tag == "" {
-				break
+			if end := from + n + 1; n >= 0 && (end < len(q.Prefix) || q.Tag != "") {
+				link(q.Prefix[from:end], q.Prefix[:end], "")
+				from = end
 			}
-			link(q.Prefix[from:end], q.Prefix[:end], "")
-			from = end
 		}
 		v.Put(q.Prefix[from:])
 	}
