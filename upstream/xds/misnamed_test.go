@@ -20,6 +20,24 @@ func TestLayersWithoutAProgram(t *testing.T) {
 	}
 }
 
+// TestMalformedRuntimeLayer: the readable part of a broken layer sets no values.
+func TestMalformedRuntimeLayer(t *testing.T) {
+	body, err := proto.Marshal(&runtimev3.Runtime{Name: "flags"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{log: slog.New(slog.DiscardHandler), o: Config{
+		Decoder:  decode.NewDecoder(decode.Options{}),
+		SetLayer: func(string, map[string]any) error { t.Error("values are set"); return nil },
+	}}
+	r := decode.WireResource(layerKind.typeURL(), append(body, 0xff), 0)
+	r.Name = "flags"
+	l := &layer{c: c, name: "flags", to: "flags"}
+	if changed, faults := l.apply(&update{resources: []decode.Resource{r}}); changed || len(faults) != 1 {
+		t.Errorf("changed %t, faults %v, want one fault", changed, faults)
+	}
+}
+
 // TestMisnamedRuntimeLayer sends a runtime layer whose resource and message do not
 // both have the name that was asked for. The error states both names.
 func TestMisnamedRuntimeLayer(t *testing.T) {

@@ -160,8 +160,19 @@ func TestResponsesAreBounded(t *testing.T) {
 		if _, err := decodeResponse(long, v.delta); err == nil || !strings.Contains(err.Error(), "at most 65536 bytes") {
 			t.Errorf("%s: error %v for a long nonce", v.name, err)
 		}
-		if _, err := decodeResponse([]byte{1<<3 | 2, 1, 0xff}, v.delta); err == nil {
-			t.Errorf("%s: a version that is no text is accepted", v.name)
+		texts, packed := []byte{1, 4, 5}, []byte{6} // fields of texts, and of messages with a text in field 1
+		if v.delta {
+			texts, packed = []byte{1, 4, 5, 6}, []byte{7, 8}
+		}
+		for _, n := range texts {
+			if _, err := decodeResponse([]byte{n<<3 | 2, 1, 0xff}, v.delta); err == nil {
+				t.Errorf("%s: field %d with no text is accepted", v.name, n)
+			}
+		}
+		for _, n := range packed {
+			if _, err := decodeResponse([]byte{n<<3 | 2, 3, 1<<3 | 2, 1, 0xff}, v.delta); err == nil {
+				t.Errorf("%s: a message in field %d with no text is accepted", v.name, n)
+			}
 		}
 	}
 }

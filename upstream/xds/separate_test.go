@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -209,8 +210,13 @@ func TestRuntimeLayers(t *testing.T) {
 					t.Error("ready before the first answer")
 				default:
 				}
+				began := time.Now().UnixMilli()
 				s.answer(t, answer{kind: layerKind, version: "1", nonce: "n1", resources: layer(map[string]any{"a": 1.0})})
 				<-r.c.LayersReady()
+				var at int64
+				if _, err := fmt.Sscanf(r.counts("runtime.flags.update_time"), "update_time=%d", &at); err != nil || at < began || at > time.Now().UnixMilli() {
+					t.Errorf("time of the update: %d, %v, want one between %d and now", at, err, began)
+				}
 				if reply := s.answer(t, answer{kind: layerKind, version: "2", nonce: "n2", resources: layer(map[string]any{"bad": 1.0})}); !strings.Contains(reply, `error="xds: runtime layer \"flags\": bad values"`) {
 					t.Errorf("reply %s", reply)
 				}
