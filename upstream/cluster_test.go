@@ -395,6 +395,12 @@ func TestPanicThresholdByRuntime(t *testing.T) {
 	if got := picks(c, 4); strings.Contains(got, "1") {
 		t.Errorf("picks %s, want no panic", got)
 	}
+	h.ClearFlags(status.FailedOutlierCheck)
+	c.healthChanged(h)
+	rt.set("upstream.healthy_panic_threshold", 1000) // more than all hosts
+	r.RuntimeChanged()
+	picks(c, 4)
+	r.check("cluster.c.", map[string]uint64{"lb_healthy_panic": 4})
 }
 
 func TestSenselessBiasIsLoggedOnce(t *testing.T) {

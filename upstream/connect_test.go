@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -81,6 +82,10 @@ func TestConnectCountsUse(t *testing.T) {
 		t.Fatalf("read %d, %v", n, err)
 	}
 	r.check("cluster.c.", stats{"upstream_cx_total": 1, "upstream_cx_active": 1, "upstream_cx_tx_bytes_total": 5, "upstream_cx_rx_bytes_total": 3})
+	r.st.Flush(store.FlushOptions{}).Close()
+	if n := r.c.Stats().CxConnectMS.Snapshot().Cumulative.Count(); n != 1 {
+		t.Errorf("%d times of connecting, want 1", n)
+	}
 	c.End()
 	if !c.Reusable() {
 		t.Error("one of two requests is too much")

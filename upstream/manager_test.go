@@ -99,6 +99,24 @@ func TestSecondaryAddedWhilePrimariesWait(t *testing.T) {
 	}
 }
 
+// TestReplacedBeforeInitialization: the start does not wait for a version of a cluster
+// that was replaced before it was ready.
+func TestReplacedBeforeInitialization(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byDNS("c"))
+	first := r.source("c")
+	r.add(byDNS("c") + "lb_policy: RANDOM\n")
+	r.source("c") // is never ready
+	r.add(byDNS("c") + "lb_policy: LEAST_REQUEST\n")
+	last := r.source("c")
+	first.DiscoveryDone()
+	last.DiscoveryDone()
+	if !isClosed(r.PrimaryReady()) || !isClosed(r.Ready()) {
+		t.Error("not initialized")
+	}
+}
+
 func TestNothingToInitialise(t *testing.T) {
 	r := newRig(t, nil)
 	r.Start()

@@ -101,7 +101,6 @@ func reconcile(old [][]*host.Host, want []PriorityHosts, r rules) change {
 				pc.hosts = append(pc.hosts, h)
 			}
 		}
-		pc.changed = pc.changed || len(pc.hosts) != len(list)
 	}
 	for p := range c.priorities {
 		pc := &c.priorities[p]
