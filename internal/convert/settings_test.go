@@ -191,3 +191,26 @@ func TestURLs(t *testing.T) {
 		}
 	}
 }
+
+// TestTemplates has the draft of a mapping rule for each form of Telegraf's templates, ""
+// for those without one.
+func TestTemplates(t *testing.T) {
+	for template, want := range map[string]string{
+		"measurement.region":                    `{match: "*.*", name: "${1}", labels: {"region": "${2}"}}`,
+		"measurement.region zone=a":             `{match: "*.*", name: "${1}", labels: {"region": "${2}"}}`,
+		"cpu.* measurement.region":              `{match: "cpu.*", name: "cpu", labels: {"region": "${1}"}}`,
+		"cpu.* measurement.region zone=a":       `{match: "cpu.*", name: "cpu", labels: {"region": "${1}"}}`,
+		"*.cpu region.measurement..field":       `{match: "*.cpu.*.*", name: "cpu_${3}", labels: {"region": "${1}"}}`,
+		"measurement.measurement":               `{match: "*.*", name: "${1}_${2}", labels: {}}`,
+		"":                                      "",
+		"region.host":                           "",
+		"measurement*":                          "",
+		"a b=c d":                               "",
+		"measurement" + strings.Repeat(".", 31): `{match: "` + strings.Repeat("*.", 31) + `*", name: "${1}", labels: {}}`,
+		"measurement" + strings.Repeat(".", 32): "",
+	} {
+		if got, ok := templateRule(template); got != want || ok != (want != "") {
+			t.Errorf("%q: %s, want %s", template, got, want)
+		}
+	}
+}
