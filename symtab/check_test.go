@@ -72,6 +72,9 @@ func checkTable(t *testing.T, tab *Table) {
 			if !indexed[sym] {
 				t.Fatalf("symbol %d has bytes and is not indexed", sym)
 			}
+			if fast, slow := k.get(sym), k.getSlow(sym); string(fast) != string(slow) || k.whereOf(sym) != &p.where[slot] {
+				t.Fatalf("symbol %d is %q, by the slow path %q", sym, fast, slow)
+			}
 			inUse++
 			chunks[at.chunk()] = true
 			if at.length() != wholeChunk {
