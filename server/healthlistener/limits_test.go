@@ -153,6 +153,34 @@ func TestStoppedBeforeServed(t *testing.T) {
 	}
 }
 
+// TestRoomIsMadeOnce: a connection that was closed to make room is not closed again in
+// place of the next one.
+func TestRoomIsMadeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(newWorld().config("127.0.0.1:0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []*conn
+		for range 3 {
+			client, server := net.Pipe()
+			defer client.Close()
+			c := l.newConn(server)
+			c.wait()
+			l.open[c] = struct{}{} // and its goroutine is slow
+			all = append(all, c)
+		}
+		for i := range all {
+			if !l.makeRoom() || all[i].SetDeadline(time.Time{}) == nil {
+				t.Errorf("connection %d is still open", i)
+			}
+		}
+		if l.makeRoom() {
+			t.Error("there was nothing left to close")
+		}
+	})
+}
+
 // TestClientsThatDoNotRead: a client that does not read its answer delays the end of a
 // listener by the time for a shutdown and no more.
 func TestClientsThatDoNotRead(t *testing.T) {

@@ -129,7 +129,7 @@ func TestAnswers(t *testing.T) {
 	c := dial(t, l)
 	for _, path := range []string{"/", "/healthz", "/a?b=c"} {
 		resp, body := c.ask(t, "GET", path)
-		if resp.StatusCode != 200 || body != "LIVE\n" || resp.Close || resp.Header.Get("X-Test-Upstream-Healthchecked-Cluster") != "edge" ||
+		if resp.Status != "200 OK" || body != "LIVE\n" || resp.Close || resp.Header.Get("X-Test-Upstream-Healthchecked-Cluster") != "edge" ||
 			resp.Header.Get("X-Test-Immediate-Health-Check-Fail") != "" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d, %q, %v", path, resp.StatusCode, body, resp.Header)
 		}
