@@ -9,8 +9,12 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 )
@@ -76,6 +80,36 @@ func TestSectionsInKeyOrder(t *testing.T) {
 	}
 }
 
+// TestMasksChangeNoMessage: the fields that a mask leaves out are there for the next
+// answer.
+func TestMasksChangeNoMessage(t *testing.T) {
+	boot := Section{Message: &adminv3.BootstrapConfigDump{Bootstrap: &bootstrapv3.Bootstrap{Node: &corev3.Node{Id: "first", Cluster: "second"}}}}
+	if text := written(t, dump.Query{Mask: "bootstrap.node.id"}, boot); !strings.Contains(text, "first") || strings.Contains(text, "second") {
+		t.Errorf("masked: %s", text)
+	}
+	if text := written(t, dump.Query{}, boot); !strings.Contains(text, "second") {
+		t.Errorf("afterwards: %s", text)
+	}
+}
+
+// TestNamesOfPackedMessages: an element without a name has that of the message in it,
+// wherever that is.
+func TestNamesOfPackedMessages(t *testing.T) {
+	cluster := message("c").Message
+	for _, m := range []proto.Message{
+		&adminv3.ClustersConfigDump_StaticCluster{Cluster: cluster},
+		&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: "v", Cluster: cluster, LastUpdated: timestamppb.Now()},
+		&adminv3.UpdateFailureState{FailedConfiguration: cluster, Details: "d"},
+	} {
+		if got := configName(m); got != "c" {
+			t.Errorf("%T: name %q, want c", m, got)
+		}
+	}
+	if got := configName(&adminv3.UpdateFailureState{}); got != "" {
+		t.Errorf("without a message: %q", got)
+	}
+}
+
 // TestFailedWriteEndsTheDump: a client that disconnects does not cost the rest of a
 // large dump.
 func TestFailedWriteEndsTheDump(t *testing.T) {
@@ -131,6 +165,12 @@ func TestFailedMatchEndsTheDump(t *testing.T) {
 			}
 			if mask == "" && asked != i+1 {
 				t.Errorf("%s: %d elements were asked for, want %d", bad, asked, i+1)
+			}
+			for _, mask := range []string{"", "cluster.name"} {
+				q.Resource, q.Mask = "static_clusters", mask
+				if err := Source(func(bool) []Section { return section() }).Write(io.Discard, q); bad[0] == 's' && !errors.Is(err, failure) {
+					t.Errorf("%s of a list, mask %q: %v", bad, mask, err)
+				}
 			}
 		}
 	}
