@@ -212,6 +212,9 @@ func TestServer(t *testing.T) {
 	if serial, err := p.shake(config, p.withCertificate(t, p.client)); err != nil || serial != 2 {
 		t.Errorf("serial %d, %v", serial, err)
 	}
+	if got := s.Expires(); got.Before(time.Now()) || s.Files() != p.files {
+		t.Errorf("expires at %v, files %+v", got, s.Files())
+	}
 	if _, err := p.shake(config, &tls.Config{}); err == nil {
 		t.Error("a client without a certificate was accepted")
 	}
