@@ -68,6 +68,9 @@ const (
 	byName                 // socket addresses
 )
 
+// maxPipePath is what fits in the address of a unix socket on Linux, in bytes.
+const maxPipePath = 107
+
 // endpointCheck checks a load assignment beyond the rules of its fields.
 type endpointCheck struct {
 	*report
@@ -167,8 +170,12 @@ func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*end
 func (e *endpointCheck) address(m *corev3.Address) {
 	switch e.addresses {
 	case literal:
-		if a := address(m); a.Kind == config.SocketAddress && a.Host != "" && !a.IP.IsValid() {
+		a := address(m)
+		if a.Kind == config.SocketAddress && a.Host != "" && !a.IP.IsValid() {
 			e.fault(Conflict, "socket_address.address", "%s is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names", quote(a.Host, false))
+		}
+		if len(a.Path) > maxPipePath {
+			e.fault(BadValue, "pipe.path", "%d bytes exceeds %d", len(a.Path), maxPipePath)
 		}
 	case byName:
 		a := address(m)
