@@ -59,6 +59,9 @@ func TestFind(t *testing.T) {
 			"a.b.c": "r2", "a.b.d": "r1", "a.x.c": "r0",
 		}},
 		{"most-literal-backtracks", Config{MostLiteral: true, Rules: globs("a.b.c", "*.*.d")}, map[string]string{"a.b.d": "r1"}},
+		{"most-literal-partial", Config{MostLiteral: true, Rules: []Rule{
+			{Match: "*.x", Name: "star"}, {Match: "a*.x", Partial: true, Name: "short"}, {Match: "ab*.x", Partial: true, Name: "long"}, {Match: "abc.x", Name: "literal"},
+		}}, map[string]string{"abc.x": "literal", "abd.x": "long", "ad.x": "short", "b.x": "star"}},
 		{"prefix-of-longer", Config{Rules: globs("a.b.c", "a.b")}, map[string]string{"a.b": "r1", "a.b.c": "r0"}},
 		{"twice", Config{Rules: globs("a.*", "b", "a.*")}, map[string]string{"a.x": "r0"}},
 		{"empty-segment", Config{Rules: globs("a.*.b")}, map[string]string{"a..b": "r0", "a.*.b": "r0", "a.b": "-"}},
@@ -73,9 +76,9 @@ func TestFind(t *testing.T) {
 			{Match: `a`, Regex: true, Name: "g", Kind: Gauge}, {Match: `(?P<all>.*)`, Regex: true, Name: "rest", Labels: label("${all}", "$0")},
 		}}, map[string]string{"a": `rest l0="a" l1="a"`, "gauge:a": "g"}},
 		{"templates", Config{Rules: []Rule{
-			{Match: "a.*.*", Name: "x_$2_${1}", Labels: label("$1", "${2}x", "$1_x", "$3", "$0", "$", "a$1b$2", "$1.$2", "100%$1")},
+			{Match: "a.*.*", Name: "x_$2_${1}", Labels: label("$1", "${2}x", "$1_x", "$3", "$0", "$", "a$1b$2", "$1.$2", "100%$1", "$.$1")},
 		}}, map[string]string{
-			"a.b.c": `x_{1} l0="b" l1="cx" l2="" l3="" l4="a.b.c" l5="$" l6="a" l7="b.c" l8="100%b"`,
+			"a.b.c": `x_{1} l0="b" l1="cx" l2="" l3="" l4="a.b.c" l5="$" l6="a" l7="b.c" l8="100%b" l9="$.b"`,
 		}},
 		{"partial", Config{Rules: []Rule{
 			{Match: "api-*.count", Partial: true, Name: "api", Labels: label("$1")},

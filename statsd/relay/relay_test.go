@@ -307,9 +307,12 @@ func TestLinesOfOneSeriesMeet(t *testing.T) {
 	}
 }
 
-// TestRoutes sends lines of all kinds on several routes.
+// TestRoutes sends lines of all kinds on several routes, of which the first takes none and
+// the second hashes.
 func TestRoutes(t *testing.T) {
 	w := newWorld(t,
+		Route{Targets: []Target{{Name: "none", Address: "udp://127.0.0.1:1"}}, Prefixes: []string{"none."}},
+		Route{Targets: []Target{{Name: "hashed", Address: "udp://127.0.0.1:1"}}, Hash: Name, Invalid: true},
 		Route{Targets: []Target{{Name: "all", Address: "udp://127.0.0.1:1"}, {Name: "again", Address: "tcp://127.0.0.1:1", PacketBytes: 64}}},
 		Route{Targets: []Target{{Name: "shop", Address: "udp://127.0.0.1:1"}}, Prefixes: []string{"shop.", "pay"}},
 		Route{Targets: []Target{{Name: "bad", Address: "unixlines:///run/x"}}, Invalid: true, Prefixes: []string{"shop.", "nonsense"}},
@@ -321,6 +324,8 @@ func TestRoutes(t *testing.T) {
 		w.add(text)
 	}
 	for i, want := range []string{
+		"",
+		"shop.a:1|c\nother:2|ms|@0.5|#x\npayments:3|g\n_e{1,1}:a|b\n_sc|disk|0\nnonsense\nalso nonsense",
 		"shop.a:1|c\nother:2|ms|@0.5|#x\npayments:3|g\n_e{1,1}:a|b\n_sc|disk|0",
 		"shop.a:1|c\nother:2|ms|@0.5|#x\npayments:3|g\n_e{1,1}:a|b\n" + "|_sc|disk|0\n",
 		"shop.a:1|c\npayments:3|g",

@@ -117,7 +117,8 @@ func TestLoopEnds(t *testing.T) {
 
 // TestTracersAreForwardedOnce keeps loops that a relay only forwards to from filling up.
 func TestTracersAreForwardedOnce(t *testing.T) {
-	w := newWorld(t, Route{Prefixes: []string{"shop."}, Targets: []Target{{Address: "unixlines:///nothing/here"}}})
+	w := newWorld(t, Route{Prefixes: []string{"none."}, Targets: []Target{{Address: "unixlines:///nothing/at/all"}}},
+		Route{Prefixes: []string{"shop."}, Targets: []Target{{Address: "unixlines:///nothing/here"}}})
 	for i, tt := range []struct {
 		text string
 		want int
@@ -128,15 +129,15 @@ func TestTracersAreForwardedOnce(t *testing.T) {
 		{"statsd.relay_tracer:3|g", 2},
 	} {
 		w.receive(tt.text)
-		if got := len(w.targets[0].forward); got != tt.want {
+		if got := len(w.targets[1].forward); got != tt.want {
 			t.Errorf("line %d, %q: %d tracers wait, want %d", i, tt.text, got, tt.want)
 		}
 	}
 	for i := range 2 * tracersSeen {
 		w.receive(fmt.Sprintf("shop.statsd.relay_tracer:%d|g", 10+i))
 	}
-	if len(w.seen.known) > tracersSeen || len(w.targets[0].forward) > tracersQueued {
-		t.Errorf("%d tracers are remembered, %d wait", len(w.seen.known), len(w.targets[0].forward))
+	if len(w.seen.known) > tracersSeen || len(w.targets[1].forward) > tracersQueued {
+		t.Errorf("%d tracers are remembered, %d wait", len(w.seen.known), len(w.targets[1].forward))
 	}
 	if r := w.Report()[0]; r.Accepted != 0 || r.Queued != 0 {
 		t.Errorf("%+v", r)
