@@ -224,6 +224,9 @@ func TestIdleCounters(t *testing.T) {
 		if got := string(output(t, Config{Layout: tt.layout, ZeroDeltas: true}, st)); got != tt.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.layout, got, tt.want)
 		}
+		if n := st.OpenViews(); n != 0 {
+			t.Errorf("%s: %d views are open", tt.layout, n)
+		}
 	}
 }
 
