@@ -112,7 +112,11 @@ func (s *Server) homeFacts(p *page) (node string) {
 			p.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
 		}
 	}
-	fact("State", s.state())
+	if state := s.state(); state == "LIVE" {
+		p.Put(h("<div><dt>State</dt><dd class='ok'>LIVE</dd></div>"))
+	} else {
+		fact("State", state)
+	}
 	if s.src.Info != nil {
 		info := s.src.Info()
 		fact("Version", shortRevision(info.Version))
@@ -150,8 +154,19 @@ func (p *page) command(e *Endpoint, node string) {
 		p.Put(class, link, h("</button></form>"))
 	}
 	p.Put(h("</td>\n<td>"))
-	if len(e.Params) > 0 || e.pair {
-		p.Put(h("<label class='opts'><input type='checkbox'> options</label>"))
+	names := make([]string, 0, len(e.Params)+2)
+	for i := range e.Params {
+		names = append(names, e.Params[i].Name)
+	}
+	if e.pair {
+		names = append(names, "key", "value")
+	}
+	if len(names) > 0 {
+		noun := " options"
+		if len(names) == 1 {
+			noun = " option"
+		}
+		p.Put(h("<label class='opts'><input type='checkbox'> "), fmt.Sprint(len(names)), noun, h("<span class='quiet'>: <code>"), strings.Join(names, ", "), h("</code></span></label>"))
 	}
 	p.Put(e.Help)
 	if e.Destructive {
