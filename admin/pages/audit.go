@@ -13,7 +13,7 @@ import (
 func showAudit(v *view) error {
 	entries := v.site.srv.Audit(1000)
 	wanted := v.query.Value("filter")
-	v.Put(h("<form class='panel pad row' method='get' action='audit'><label class='grow'><span class='vh'>Filter by path, client or key</span><input type='search' name='filter' class='find' placeholder='Filter by path, client or key' value='"),
+	v.Put(h("<form class='panel pad row' method='get' action='audit'><label class='grow'><span class='vh'>Filter by path, client or key</span><input type='search' name='filter' class='find' placeholder='Path, client, key' value='"),
 		wanted, h("'></label><button type='submit' class='primary'>Filter</button></form>\n"))
 	if wanted != "" {
 		kept := entries[:0]

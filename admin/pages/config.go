@@ -34,9 +34,9 @@ func showConfig(v *view) error {
 	field, name := v.query.Value("resource"), v.query.Value("name")
 	pattern := v.query.Value("filter")
 	eds := v.query.Has("include_eds")
-	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource, a regular expression</span><input type='search' name='filter' class='find' placeholder='Filter by name (regular expression)' value='"),
+	v.Put(h("<form class='panel pad row' method='get' action='config'><label class='grow'><span class='vh'>Filter by name of the resource, a regular expression</span><input type='search' name='filter' class='find' placeholder='Name (regex)' value='"),
 		pattern, h("'></label>"))
-	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Search in keys and values' value='"),
+	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Key or value' value='"),
 		v.query.Value("search"), h("'></label>"))
 	v.keep("resource", "open")
 	v.chip("include_eds", "Endpoints", eds)

@@ -81,7 +81,7 @@ func showExplorer(v *view) error {
 // explorerForm appends the controls.
 func (v *view) explorerForm(q store.Explore, tiled bool) {
 	v.Put(h("<form class='panel pad row' method='get' action='explorer' data-live='results'><label class='grow'><span class='vh'>Beginning of the names</span>"+
-		"<input type='search' name='prefix' class='find' placeholder='Beginning of the names, such as cluster.' spellcheck='false' autocomplete='off' value='"),
+		"<input type='search' name='prefix' class='find' placeholder='Prefix of names' spellcheck='false' autocomplete='off' value='"),
 		q.Prefix, h("'></label>"))
 	v.keep("tag", "sort", "dir")
 	v.Put(h("<fieldset class='seg'><legend class='vh'>View</legend>"))

@@ -66,7 +66,7 @@ func showIngest(v *view) error {
 func (v *view) explainForm() {
 	line := v.query.Value("line")
 	v.Put(h("<form class='panel pad row' method='get' action='ingest'><label class='grow'><span class='vh'>A StatsD line to explain</span>"+
-		"<input type='text' name='line' class='find' placeholder='Explain a line, such as page.views:1|c|#site:de' autocomplete='off' value='"), line, h("'></label><button type='submit' class='primary'>Explain</button></form>\n"))
+		"<input type='text' name='line' class='find' placeholder='page.views:1|c' autocomplete='off' value='"), line, h("'></label><button type='submit' class='primary'>Explain</button></form>\n"))
 	if line == "" {
 		return
 	}

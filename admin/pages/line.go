@@ -198,17 +198,16 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 		high = low + max(math.Abs(low)*.1, 1)
 	}
 	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' width='52' height='"), lineAll, h("'>"))
-	for i := range 4 {
-		v.Put(h("<text class='end' x='46' y='"), lineTop+lineTall*(1-float64(i)/3)+4, h("'>"), figures.Significant(low+(high-low)*float64(i)/3), h("</text>"))
+	ticks := axis{low: low, high: high}.ticks()
+	height := func(value float64) float64 { return lineTop + lineTall*(1-(value-low)/(high-low)) }
+	for _, x := range ticks {
+		v.Put(h("<text class='end' x='46' y='"), height(x)+4, h("'>"), figures.Significant(x), h("</text>"))
 	}
 	v.Put(h("</svg><svg class='plot' id='plot' role='img' tabindex='0' data-k='plot' height='"), lineAll, h("' data-from='"), fmt.Sprint(p.from.UnixMilli()), h("' data-to='"), fmt.Sprint(p.to.UnixMilli()), h("' aria-label='"), summary, h("'><text class='start' y='11'>"), unit, h("</text>"))
-	for i := range 4 {
-		y, class := lineTop+lineTall*(1-float64(i)/3), h("rule")
-		if i == 0 {
-			class = "base"
-		}
-		v.Put(h("<line class='"), class, h("' x2='100%' y1='"), y, h("' y2='"), y, h("'/>"))
+	for _, x := range ticks {
+		v.Put(h("<line class='rule' x2='100%' y1='"), height(x), h("' y2='"), height(x), h("'/>"))
 	}
+	v.Put(h("<line class='base' x2='100%' y1='"), lineTop+lineTall, h("' y2='"), lineTop+lineTall, h("'/>"))
 	at := func(t time.Time) float64 {
 		return min(max(float64(t.Sub(p.from))/float64(p.to.Sub(p.from)), 0), 1) * 100
 	}
@@ -220,7 +219,7 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 		}
 		var path strings.Builder
 		for i, s := range list {
-			y := lineTop + lineTall*(1-(s.value-low)/(high-low))
+			y := height(s.value)
 			if i > 0 && !s.start.After(list[i-1].end) {
 				fmt.Fprintf(&path, "V%.1f", y)
 			} else {

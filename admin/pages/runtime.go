@@ -46,7 +46,7 @@ func (v *view) editForm(values *layers.Snapshot, key string) {
 		if _, known := values.Get(key); key == "" || known {
 			v.Put(h("<form class='pad row' method='get' action='runtime'>"))
 			v.keep("filter")
-			v.Put(h("<label class='grow'><span class='vh'>Key</span><input type='text' name='key' class='find' list='keys' placeholder='Key, new or known' autocomplete='off' required></label><button type='submit'>Continue</button><datalist id='keys'>"))
+			v.Put(h("<label class='grow'><span class='vh'>Key</span><input type='text' name='key' class='find' list='keys' placeholder='Key' autocomplete='off' required></label><button type='submit'>Continue</button><datalist id='keys'>"))
 			n := 0
 			for k := range values.All() {
 				if n++; n > 500 {

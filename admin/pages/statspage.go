@@ -248,7 +248,7 @@ func streamIDs(refs []uint64) (pairs []string) {
 func (v *view) statsForm(q *statsView, err error, took time.Duration, valid func()) {
 	v.Put(h("<form id='controls' class='panel pad' method='get' action='stats' data-live='results validity' data-soft><div class='row'><label class='grow'>" +
 		"<span class='vh'>Filter, a regular expression that matches part of the name</span>" +
-		"<input type='search' name='filter' class='find' placeholder='Filter (regular expression)' spellcheck='false' autocomplete='off' aria-describedby='validity'"))
+		"<input type='search' name='filter' class='find' placeholder='Filter (regex)' spellcheck='false' autocomplete='off' aria-describedby='validity'"))
 	if err != nil {
 		v.Put(h(" aria-invalid='true'"))
 	}

@@ -17,15 +17,15 @@ import (
 type drawnLine struct {
 	From, To float64      // milliseconds
 	Steps    [][2]float64 // percent at the end of a step, height in pixels
-	Tall     float64
-	Table    []float64 // oldest first
-	Labels   string    // of the axis of values
+	Tall     float64      // of the highest step
+	Axis     [][2]float64 // labels, and their heights in pixels
+	Table    []float64    // oldest first
+	Labels   string       // of the axis of values
 }
 
 const drawsLine = `(() => {
   const plot = document.getElementById('plot');
   const base = Number(plot.querySelector('line.base').getAttribute('y1'));
-  const top = Math.min(...[...plot.querySelectorAll('line.rule')].map((e) => Number(e.getAttribute('y1'))));
   let y = 0;
   const steps = [];
   for (const [, command, a, b] of plot.querySelector('path.ln').getAttribute('d').matchAll(/([MVH])([\d.]+)(?: ([\d.]+))?/g)) {
@@ -35,7 +35,8 @@ const drawsLine = `(() => {
       y = Number(command === 'M' ? b : a);
     }
   }
-  return {From: Number(plot.dataset.from), To: Number(plot.dataset.to), Steps: steps, Tall: base - top,
+  return {From: Number(plot.dataset.from), To: Number(plot.dataset.to), Steps: steps, Tall: Math.max(...steps.map(([, y]) => y)),
+    Axis: [...plot.previousElementSibling.querySelectorAll('text')].map((e) => [Number(e.textContent), base + 4 - Number(e.getAttribute('y'))]),
     Table: [...document.querySelectorAll('#points tbody tr')].map((row) => Number(row.cells[2].dataset.value)).reverse(),
     Labels: [plot.querySelector('text'), ...plot.previousElementSibling.querySelectorAll('text')].map((e) => e.textContent).join(' ')};
 })()`
@@ -97,7 +98,12 @@ func TestStatLine(t *testing.T) {
 		if n != len(got.Steps) || n != len(got.Table) || n == 0 {
 			t.Errorf("%d steps and %d rows for %d points", len(got.Steps), len(got.Table), n)
 		}
-		if !strings.HasPrefix(got.Labels, "per second 0 ") || !strings.Contains(eval[string](p, "document.getElementById('plot').textContent"), " ago") {
+		for _, x := range got.Axis {
+			if math.Abs(x[1]-x[0]/top*got.Tall) > 1 || math.Mod(x[0]*10, 1) != 0 {
+				t.Errorf("the axis has %v at %.1f of %.1f for %v", x[0], x[1], got.Tall, top)
+			}
+		}
+		if len(got.Axis) < 3 || got.Tall < 170 || !strings.HasPrefix(got.Labels, "per second 0 ") || !strings.Contains(eval[string](p, "document.getElementById('plot').textContent"), " ago") {
 			t.Errorf("the axes are labelled %q", got.Labels)
 		}
 		return got

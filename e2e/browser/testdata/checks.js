@@ -125,6 +125,15 @@ window.checks = (() => {
         found.push(`the name is squeezed to ${Math.round(b.width)} x ${Math.round(b.height)}: ${show(e)}`);
       }
     }
+    const pen = new OffscreenCanvas(1, 1).getContext('2d');
+    for (const e of all('[placeholder]').filter((x) => seen(x) && x.value === '')) {
+      const style = getComputedStyle(e);
+      pen.font = style.font;
+      const [need, room] = [pen.measureText(e.placeholder).width, e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)];
+      if (need > room) {
+        found.push(`the placeholder needs ${Math.round(need)} of ${Math.round(room)}: ${show(e)}`);
+      }
+    }
     for (const e of all('body *').filter((x) => seen(x) && !hidden(x))) {
       const style = getComputedStyle(e);
       if (!e.matches('svg, input') && (style.overflowX === 'hidden' || style.overflowX === 'clip') && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)) {
