@@ -52,8 +52,8 @@ func (p *past) between(l *histogram.Layout, from, to time.Time) (sum *histogram.
 	return sum, end.Sub(start), end
 }
 
-// columns merges the last steps, from a moment on, into at most n columns of about the
-// same length.
+// columns merges the last steps, from a moment on, into about n columns of about the
+// same length: a step too many for n is not merged with another.
 func (p *past) columns(l *histogram.Layout, from time.Time, n int) (out []history.Point) {
 	list := p.steps
 	for len(list) > 0 && !list[0].End.After(from) {

@@ -193,7 +193,7 @@ func (h *History) append(level int, f *frame) {
 	f.measure()
 	h.hold(f)
 	h.levels[level] = append(h.levels[level], f)
-	if len(h.levels[level]) > steps[level].keep {
+	for range h.surplus(level) {
 		h.drop(level)
 	}
 	next := level + 1
@@ -215,6 +215,22 @@ func (h *History) append(level int, f *frame) {
 	}
 	h.hold(f)
 	h.pending[next] = append(h.pending[next], f)
+}
+
+// surplus returns how many of the oldest frames of a level can be dropped. A step of the
+// next level replaces its frames together, so all stay while any is needed, up to twice
+// as many. History.mu must be held.
+func (h *History) surplus(level int) int {
+	list, keep := h.levels[level], steps[level].keep
+	n := max(len(list)-keep, 0)
+	if level+1 == levels {
+		return n
+	}
+	length := steps[level+1].length
+	for n > 0 && list[n-1].end.Truncate(length).Equal(list[n].end.Truncate(length)) {
+		n--
+	}
+	return max(n, len(list)-2*keep)
 }
 
 // measure sets the size of f.

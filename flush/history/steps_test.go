@@ -11,7 +11,8 @@ import (
 )
 
 // TestLengthsOfSteps: with flushes of half a minute there are 60 flushes, before them the rest
-// of 60 minutes, and 144 steps of ten minutes, of which five overlap with the minutes.
+// of an hour in minutes, which begins where a step of ten minutes does, and 144 steps of ten
+// minutes, of which six overlap with the minutes.
 func TestLengthsOfSteps(t *testing.T) {
 	w := newWorld(0)
 	w.now = time.Unix(1_700_000_370, 0) // a flush before ten whole minutes
@@ -33,8 +34,35 @@ func TestLengthsOfSteps(t *testing.T) {
 			}
 		}
 	})
-	if want := [][2]int{{600, 139}, {60, 30}, {30, 60}}; !slices.Equal(got, want) {
+	if want := [][2]int{{600, 138}, {60, 40}, {30, 60}}; !slices.Equal(got, want) {
 		t.Errorf("steps of %v, want %v", got, want)
+	}
+}
+
+// TestLastFlushesAreSteps: whenever a minute ends, the last 60 flushes are steps of their
+// own.
+func TestLastFlushesAreSteps(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, 1300 * time.Millisecond, 5 * time.Second, 7 * time.Second, 45 * time.Second} {
+		w := newWorld(0)
+		c := w.store.Root().Counter("c")
+		for i := range 400 {
+			c.Inc()
+			w.flush(interval)
+			if i < 60 {
+				continue
+			}
+			w.find(t, "c", func(cur *store.Cursor) {
+				points, _ := w.h.Series(cur, w.now.Add(-60*interval))
+				for _, p := range points {
+					if d := p.End.Sub(p.Start); d != interval {
+						t.Fatalf("flush %d of %v: a step of %v until %v ago", i, interval, d, w.now.Sub(p.End))
+					}
+				}
+				if len(points) != 60 {
+					t.Fatalf("flush %d of %v: %d steps", i, interval, len(points))
+				}
+			})
+		}
 	}
 }
 
