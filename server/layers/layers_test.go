@@ -271,6 +271,7 @@ func TestTextValues(t *testing.T) {
 		isFractionOrNumber bool
 	}{
 		{raw: "", double: missing},
+		{raw: " ", double: missing},
 		{raw: "hello", double: missing},
 		{raw: "true", boolean: true, isBool: true, double: missing},
 		{raw: "FaLSe", isBool: true, double: missing},
@@ -549,8 +550,21 @@ func TestSymlinkSwap(t *testing.T) {
 	if got, _ := l.Snapshot().Get("k"); got != "1" {
 		t.Errorf("k = %q after an edit in place", got)
 	}
+	swap(one) // another link to the same tree
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		got, _ := l.Snapshot().Get("k")
+		if got == "edited" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("k = %q after another link", got)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(one, "k"), []byte("again"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	l.Reload()
-	if got, _ := l.Snapshot().Get("k"); got != "edited" {
+	if got, _ := l.Snapshot().Get("k"); got != "again" {
 		t.Errorf("k = %q after Reload", got)
 	}
 	descriptors.Check(t, "reload", l.Reload)
