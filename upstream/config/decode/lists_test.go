@@ -117,3 +117,19 @@ func TestSingleEntries(t *testing.T) {
 		t.Errorf("options of %d extensions, want 1", len(c.ExtensionOptions))
 	}
 }
+
+// TestEventSinksBehindAFile keeps the files and the other sinks of a check apart.
+func TestEventSinksBehindAFile(t *testing.T) {
+	file := func(path string) string {
+		return "{name: file, typed_config: {'@type': type.googleapis.com/envoy.extensions.health_check.event_sinks.file.v3.HealthCheckEventFileSink, event_log_path: " + path + "}}"
+	}
+	const other = "{name: other, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}"
+	h := mustParse(t, "name: c\nhealth_checks: [{timeout: 1s, interval: 1s, healthy_threshold: 1, unhealthy_threshold: 1, tcp_health_check: {}, event_log_path: /a, event_logger: ["+
+		file("/b")+", "+other+", "+file("/c")+"]}]\n").Cluster.HealthChecks[0]
+	if diff := cmp.Diff([]string{"/a", "/b", "/c"}, h.EventLogs); diff != "" {
+		t.Errorf("files (-want +got)\n%s", diff)
+	}
+	if len(h.EventSinks) != 1 || h.EventSinks[0].Name != "other" {
+		t.Errorf("other sinks %+v", h.EventSinks)
+	}
+}
