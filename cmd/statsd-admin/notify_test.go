@@ -147,6 +147,30 @@ func TestWatchdogFollowsFlushes(t *testing.T) {
 	}
 }
 
+// TestWatchdogWithoutTimer: if admin requests flush, signs go on for longer than flushes of
+// a timer can be overdue.
+func TestWatchdogWithoutTimer(t *testing.T) {
+	s := newNotifySocket(t)
+	m, err := newServiceManager(s.env(map[string]string{"WATCHDOG_USEC": "20000"}), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeDaemon{calls: make(chan string, 1), hang: make(chan struct{})}
+	close(f.hang)
+	d := &supervised{daemon: f, manager: m, live: make(chan struct{}), interval: 10 * time.Millisecond}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s.expect("STATUS=initializing")
+	for range 20 { // a sign every 10 ms
+		s.expect("WATCHDOG=1")
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestQuickStop: a stop is reported also if the daemon ends at the same moment.
 func TestQuickStop(t *testing.T) {
 	s := newNotifySocket(t)
