@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -409,6 +410,24 @@ func TestOneHostOfAName(t *testing.T) {
 		r := start(t, Config{Resolver: b, MaxHosts: 1}, cluster("STRICT_DNS", "", "a.example:80"), upstream.Hooks{})
 		synctest.Wait()
 		r.wantHosts("10.0.0.1:80")
+	})
+}
+
+// fixed is a resolver that returns its own records.
+type fixed []Record
+
+func (f fixed) Lookup(context.Context, Query) ([]Record, error) { return f, nil }
+
+// TestRecordsBelongToTheResolver: a resolver can return records that it keeps.
+func TestRecordsBelongToTheResolver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fixed(records("10.0.0.2", "10.0.0.3", "10.0.0.1"))
+		r := start(t, Config{Resolver: f, MaxHosts: 2}, cluster("STRICT_DNS", "", "a.example:80"), upstream.Hooks{})
+		synctest.Wait()
+		r.wantHosts("10.0.0.1:80 10.0.0.2:80")
+		if want := records("10.0.0.2", "10.0.0.3", "10.0.0.1"); !slices.Equal(f, want) {
+			t.Errorf("the resolver has %v, want %v", f, want)
+		}
 	})
 }
 
