@@ -164,6 +164,14 @@ func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*end
 		if _, ok := address(a).AddrPort(); !ok && a.GetSocketAddress().GetAddress() != "" {
 			e.fault(BadValue, "health_check_config.address.socket_address.address", "%s is not an IP address", quote(a.GetSocketAddress().GetAddress(), false))
 		}
+		e.pipe("health_check_config.address.pipe.path", a.GetPipe().GetPath())
+	}
+}
+
+// pipe checks the length of the path of a unix socket.
+func (e *endpointCheck) pipe(field, path string) {
+	if len(path) > maxPipePath {
+		e.fault(BadValue, field, "%d bytes exceeds %d", len(path), maxPipePath)
 	}
 }
 
@@ -174,9 +182,7 @@ func (e *endpointCheck) address(m *corev3.Address) {
 		if a.Kind == config.SocketAddress && a.Host != "" && !a.IP.IsValid() {
 			e.fault(Conflict, "socket_address.address", "%s is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names", quote(a.Host, false))
 		}
-		if len(a.Path) > maxPipePath {
-			e.fault(BadValue, "pipe.path", "%d bytes exceeds %d", len(a.Path), maxPipePath)
-		}
+		e.pipe("pipe.path", a.Path)
 	case byName:
 		a := address(m)
 		if a.Kind != config.SocketAddress && a.Kind != config.NoAddress {

@@ -125,6 +125,7 @@ func TestReferencedMessageRules(t *testing.T) {
 		{"pipe-path", v2, "hosts: [{pipe: {}}]\n", one("hosts[0].pipe.path: must not be empty")},
 		{"pipe-path-longest", v3, assignment("endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: /" + long[:106] + "}}}}]}]"), nil},
 		{"pipe-path-too-long", v3, assignment("endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: /" + long[:107] + "}}}}]}]"), one("load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.pipe.path: 108 bytes exceeds 107")},
+		{"pipe-path-of-health-checks", v3, assignment("endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: /x}}, health_check_config: {address: {pipe: {path: /" + long[:107] + "}}}}}]}]"), one("load_assignment.endpoints[0].lb_endpoints[0].endpoint.health_check_config.address.pipe.path: 108 bytes exceeds 107")},
 		{"pipe-mode", v2, "hosts: [{pipe: {path: /x, mode: 512}}]\n", one("hosts[0].pipe.mode: 512 exceeds 511")},
 		{"pipe-mode-octal", v2, "hosts: [{pipe: {path: /x, mode: 0777}}]\n", nil},
 		{"assignment-name", v3, "load_assignment: {}\n", one("load_assignment.cluster_name: must not be empty")},
