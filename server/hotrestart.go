@@ -103,6 +103,9 @@ func (s *Server) makeHotRestart() error {
 	s.hot = &hotRestart{s: s, cfg: *c, ready: make(chan func(), 1)}
 	s.hot.setOrigin(hotrestart.Origin{Start: s.start, Generation: 1})
 	s.hot.baseID.Store(c.BaseID)
+	if err := s.hot.at().Check(); err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
 	s.gauges.epoch.Set(uint64(c.RestartEpoch))
 	return nil
 }

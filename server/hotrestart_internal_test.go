@@ -64,6 +64,9 @@ func TestBaseIDs(t *testing.T) {
 			t.Errorf("epoch %d: %q, want %q", epoch, got, want)
 		}
 	}
+	if err := Check(Config{HotRestart: &HotRestart{SocketPath: "@" + strings.Repeat("x", 100)}}); err == nil || !strings.HasSuffix(err.Error(), "the name has 110 bytes, more than the 107 of an address") {
+		t.Errorf("a long name: %v", err)
+	}
 }
 
 // TestParcelsWithoutSinkAreCounted expects what no sink takes to be counted by sink.

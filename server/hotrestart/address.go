@@ -49,6 +49,19 @@ func (c Config) address(epoch uint32) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("%s_parent_%d", c.Path, uint64(c.BaseID)*10+uint64(epoch)%epochs)}
 }
 
+// Check returns an error if the name of the socket is longer than an address may be.
+func (c Config) Check() error {
+	if n := len(c.address(c.Epoch).Name); n > maxAddress {
+		return c.listenError(fmt.Errorf("the name has %d bytes, more than the %d of an address", n, maxAddress))
+	}
+	return nil
+}
+
+// listenError adds the name of the socket to an error.
+func (c Config) listenError(err error) error {
+	return fmt.Errorf("hotrestart: base id %d, socket %s: %w", c.BaseID, c.address(c.Epoch).Name, err)
+}
+
 // ErrInUse is wrapped by the error of [Listen] when another process has the
 // name.
 var ErrInUse = errors.New("the base id is in use by another server; use a restart epoch one higher to take over from it, or another base id to run beside it")
@@ -67,9 +80,6 @@ type listener interface {
 // its place.
 func bind(cfg Config) (listener, error) {
 	addr := cfg.address(cfg.Epoch)
-	if n := len(addr.Name); n > maxAddress {
-		return nil, fmt.Errorf("the name has %d bytes, more than the %d of an address", n, maxAddress)
-	}
 	var ln listener
 	var err error
 	if strings.HasPrefix(addr.Name, "@") {

@@ -88,9 +88,12 @@ func Listen(cfg Config) (*Parent, error) {
 	if !available {
 		return nil, errors.New("hotrestart: not available on this system")
 	}
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
 	ln, err := bind(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("hotrestart: base id %d, socket %s: %w", cfg.BaseID, cfg.address(cfg.Epoch).Name, err)
+		return nil, cfg.listenError(err)
 	}
 	return &Parent{cfg: cfg, ln: ln}, nil
 }
