@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // cdf appends the share of the values up to each value, of the interval and since the
@@ -21,7 +21,7 @@ func (v *view) cdf(s *both, a axis, list []bin) {
 		}
 		return b.String()
 	}
-	v.scale(4, func(i int) string { return figures.Trimmed(float64(i*25), 0) + thin + "%" })
+	v.scale(4, func(i int) string { return numfmt.Trimmed(float64(i*25), 0) + thin + "%" })
 	v.Put(h("<svg class='plot' role='img' height='"), plotAll, h("' aria-label='Share of the values up to each value; the table of quantiles has the numbers'>"))
 	v.rules(4)
 	v.Put(h("<svg viewBox='0 0 100 "), plotAll, h("' width='100%' height='"), plotAll, h("' preserveAspectRatio='none'><path class='step' d='"),

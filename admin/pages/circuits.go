@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -111,7 +111,7 @@ func (v *view) tile(c *circuit) {
 		meaning = "warn"
 	}
 	v.Put(h("<li class='panel tile' data-cluster='"), c.name, h("'><h2><a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a></h2><p class='big' data-c='errorPercentage' data-value='"), exactValue(c.share()*100), h("'>"),
-		figures.Trimmed(c.share()*100, 2), thin, h("%</p><p>"))
+		numfmt.Trimmed(c.share()*100, 2), thin, h("%</p><p>"))
 	switch {
 	case c.requests == 0:
 		v.word("quiet", "no requests")
@@ -128,7 +128,7 @@ func (v *view) tile(c *circuit) {
 		{"Requests", "requestCount", c.requests}, {"Successes", "rollingCountSuccess", c.success}, {"Errors", "errorCount", c.errors}, {"Timeouts", "rollingCountTimeout", c.timeouts},
 		{"Rejected", "rollingCountSemaphoreRejected", c.overflow}, {"Short-circuited", "", 0}, {"Active", "", c.active},
 	} {
-		v.Put(h("<dt>"), x.name, h("</dt><dd class='num' data-c='"), x.field, h("' data-value='"), exactValue(x.value), h("'>"), figures.Grouped(fmt.Sprintf("%.0f", x.value)), h("</dd>"))
+		v.Put(h("<dt>"), x.name, h("</dt><dd class='num' data-c='"), x.field, h("' data-value='"), exactValue(x.value), h("'>"), numfmt.Grouped(fmt.Sprintf("%.0f", x.value)), h("</dd>"))
 	}
 	v.Put(h("<dt>p99</dt><dd class='num' data-c='p99' data-value='"), c.p99, h("'>"), c.p99Text, h("</dd><dt>Mean</dt><dd class='num quiet'>"), none, h("</dd></dl></li>\n"))
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -348,7 +348,7 @@ func (v *view) requests(g *grid, list *store.View, prefix string) {
 	total := c.Float()
 	past := v.spark(&c)
 	if n := len(past.points); n > 0 {
-		g.shown(exactValue(past.points[n-1]), figures.Rate(past.points[n-1]))
+		g.shown(exactValue(past.points[n-1]), numfmt.Rate(past.points[n-1]))
 	} else {
 		g.shown("", none)
 	}
@@ -360,10 +360,10 @@ func (v *view) requests(g *grid, list *store.View, prefix string) {
 	}
 	g.cell(exactValue(share), func() {
 		if share < 95 {
-			v.Put(h("<span class='bad'>"), figures.Significant(share), h("</span>"))
+			v.Put(h("<span class='bad'>"), numfmt.Significant(share), h("</span>"))
 			return
 		}
-		v.Put(figures.Significant(share))
+		v.Put(numfmt.Significant(share))
 	})
 }
 
@@ -464,9 +464,9 @@ func (v *view) outlier(g *grid, o *status.OutlierRates) {
 		g.cell("-1", v.text(h("<span class='quiet'>not enough data</span>")))
 	default:
 		g.cell(fmt.Sprint(o.Average), func() {
-			v.Put(h("<b data-value='"), exactValue(o.Average), h("'>"), figures.Significant(o.Average), thin, h("%</b>"))
+			v.Put(h("<b data-value='"), exactValue(o.Average), h("'>"), numfmt.Significant(o.Average), thin, h("%</b>"))
 			if o.Threshold >= 0 {
-				v.Put(h("<span class='sub' data-value='"), exactValue(o.Threshold), h("'>ejects under "), figures.Significant(o.Threshold), h("</span>"))
+				v.Put(h("<span class='sub' data-value='"), exactValue(o.Threshold), h("'>ejects under "), numfmt.Significant(o.Threshold), h("</span>"))
 			}
 		})
 	}
@@ -520,7 +520,7 @@ func (v *view) clusterPage(c *status.Cluster) {
 	fact("EDS service", c.EDSServiceName)
 	if o := c.Outlier; o != nil {
 		percent := func(name string, x float64) {
-			v.Put(h("<div><dt>"), name, h("</dt><dd data-value='"), exactValue(x), h("'>"), figures.Significant(x), thin, h("%</dd></div>"))
+			v.Put(h("<div><dt>"), name, h("</dt><dd data-value='"), exactValue(x), h("'>"), numfmt.Significant(x), thin, h("%</dd></div>"))
 		}
 		if o.Average < 0 {
 			fact("Success rate", "not enough data")

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -152,7 +152,7 @@ func (v *view) sums(got *admin.Explored) {
 	fact("New in the last minute", fmt.Sprint(t.New), count(t.New))
 	fact("Memory", fmt.Sprint(t.Bytes), sizeText(float64(t.Bytes)))
 	if got.Rates {
-		fact("Changes per second", exactValue(t.PerSecond), figures.Rate(t.PerSecond))
+		fact("Changes per second", exactValue(t.PerSecond), numfmt.Rate(t.PerSecond))
 	}
 	v.Put(h("</dl>\n"))
 }
@@ -175,16 +175,16 @@ func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 		g.num(fmt.Sprint(x.Series))
 		share := float64(x.Series) / float64(max(got.Total.Series, 1))
 		g.cell(exactValue(share), func() {
-			v.Put(figures.Significant(100*share), thin, "%")
+			v.Put(numfmt.Significant(100*share), thin, "%")
 			v.bar(share, "")
 		})
 		g.num(fmt.Sprint(x.New))
 		g.shown(fmt.Sprint(x.Bytes), sizeText(float64(x.Bytes)))
 		if got.Rates {
-			g.shown(exactValue(x.PerSecond), figures.Rate(x.PerSecond))
+			g.shown(exactValue(x.PerSecond), numfmt.Rate(x.PerSecond))
 		}
 		if samples {
-			g.shown(exactValue(x.Samples), figures.Rate(x.Samples))
+			g.shown(exactValue(x.Samples), numfmt.Rate(x.Samples))
 			var names []string
 			for _, c := range got.Senders[x.Name] {
 				names = append(names, c.Name)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -12,10 +12,10 @@ import (
 const thin = "\u202F"
 
 // none stands for a value that does not exist.
-const none = figures.None
+const none = numfmt.None
 
 // count returns n grouped.
-func count[T ~int | ~int64 | ~uint32 | ~uint64](n T) string { return figures.Grouped(fmt.Sprint(n)) }
+func count[T ~int | ~int64 | ~uint32 | ~uint64](n T) string { return numfmt.Grouped(fmt.Sprint(n)) }
 
 // plural returns n and a noun, with an s unless n is 1.
 func plural[T ~int | ~int64 | ~uint32 | ~uint64](n T, noun string) string {
@@ -26,12 +26,12 @@ func plural[T ~int | ~int64 | ~uint32 | ~uint64](n T, noun string) string {
 }
 
 func sizeText(bytes float64) string {
-	number, unit := figures.Size(bytes)
+	number, unit := numfmt.Size(bytes)
 	return number + thin + unit
 }
 
 func measuredText(x float64, unit store.Unit) string {
-	number, symbol := figures.Measured(x, unit.String())
+	number, symbol := numfmt.Measured(x, unit.String())
 	if symbol == "" {
 		return number
 	}

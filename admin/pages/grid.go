@@ -3,7 +3,7 @@ package pages
 import (
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // export collects the rows of the table that the client wants as tab-separated
@@ -177,7 +177,7 @@ func (g *grid) cell(value string, show func()) {
 }
 
 // num appends a cell with a number. Zero is quiet.
-func (g *grid) num(value string) { g.shown(value, figures.Grouped(value)) }
+func (g *grid) num(value string) { g.shown(value, numfmt.Grouped(value)) }
 
 // shown appends a cell with a number and how it is shown.
 func (g *grid) shown(value, text string) {

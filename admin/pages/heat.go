@@ -9,7 +9,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // The strip of distributions over time.
@@ -118,7 +118,7 @@ func (v *view) strip(rows []history.Point, a axis, n int) {
 		}
 	}
 	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' height='"), max(tall, 24), h("'><text class='end' x='46' y='10'>now</text><text class='end' x='46' y='"), max(tall, 24)-2, h("'>"),
-		figures.Age(v.now.Sub(rows[len(rows)-1].Start)), h("</text></svg><svg class='plot strip' role='img' viewBox='0 0 100 "), tall, h("' width='100%' height='"), tall, h("' preserveAspectRatio='none' aria-label='"),
+		numfmt.Age(v.now.Sub(rows[len(rows)-1].Start)), h("</text></svg><svg class='plot strip' role='img' viewBox='0 0 100 "), tall, h("' width='100%' height='"), tall, h("' preserveAspectRatio='none' aria-label='"),
 		fmt.Sprintf("The same axis over time: %s in %s, the newest on top. “Over time” has the numbers.", plural(total, "value"), plural(len(rows), "step")), h("'>"))
 	for level := 1; level <= heatLevels; level++ {
 		if levels[level].Len() > 0 {

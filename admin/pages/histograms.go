@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -266,7 +266,7 @@ func (v *view) histogramFacts(s *histogram.Snapshot, unit store.Unit) {
 		v.Put(h("</dd></div>"))
 	}
 	amount := func(name string, x float64) {
-		value, symbol := figures.Measured(x, unit.String())
+		value, symbol := numfmt.Measured(x, unit.String())
 		fact(name, value, symbol, fmt.Sprint(x))
 	}
 	all := s.Cumulative
@@ -276,7 +276,7 @@ func (v *view) histogramFacts(s *histogram.Snapshot, unit store.Unit) {
 	amount("Min", all.Min())
 	amount("Max", all.Max())
 	amount("Sum", all.Sum())
-	bound := figures.Trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits())), 4)
+	bound := numfmt.Trimmed(100*math.Pow(10, -float64(all.Layout().SignificantDigits())), 4)
 	fact("Error bound", bound, "%", bound)
 	fact("Unit", unit.String(), "", unit.String())
 	v.Put(h("</dl>\n"))
@@ -349,7 +349,7 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 			if a != 0 {
 				change = 100 * (b - a) / math.Abs(a)
 			}
-			g.shown(exactValue(change), figures.Significant(change))
+			g.shown(exactValue(change), numfmt.Significant(change))
 		}
 	}
 	g.end()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -82,7 +82,7 @@ func (v *view) host(g *grid, host *status.Host) {
 	if host.SuccessRate < 0 {
 		g.shown("-1", none)
 	} else {
-		g.shown(fmt.Sprint(host.SuccessRate), figures.Significant(host.SuccessRate)+thin+"%")
+		g.shown(fmt.Sprint(host.SuccessRate), numfmt.Significant(host.SuccessRate)+thin+"%")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -190,7 +190,7 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 	}
 	unit := "value"
 	last := lists[0][len(lists[0])-1].value
-	summary := fmt.Sprintf("%s in %s until %s: from %s to %s, at last %s. The table has the numbers.", l.name, plural(len(lists[0]), "step"), isoTime(p.to), figures.Significant(low), figures.Significant(high), figures.Significant(last))
+	summary := fmt.Sprintf("%s in %s until %s: from %s to %s, at last %s. The table has the numbers.", l.name, plural(len(lists[0]), "step"), isoTime(p.to), numfmt.Significant(low), numfmt.Significant(high), numfmt.Significant(last))
 	if l.counter {
 		unit, low = "per second", 0
 	}
@@ -201,7 +201,7 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 	ticks := axis{low: low, high: high}.ticks()
 	height := func(value float64) float64 { return lineTop + lineTall*(1-(value-low)/(high-low)) }
 	for _, x := range ticks {
-		v.Put(h("<text class='end' x='46' y='"), height(x)+4, h("'>"), figures.Significant(x), h("</text>"))
+		v.Put(h("<text class='end' x='46' y='"), height(x)+4, h("'>"), numfmt.Significant(x), h("</text>"))
 	}
 	v.Put(h("</svg><svg class='plot' id='plot' role='img' tabindex='0' data-k='plot' height='"), lineAll, h("' data-from='"), fmt.Sprint(p.from.UnixMilli()), h("' data-to='"), fmt.Sprint(p.to.UnixMilli()), h("' aria-label='"), summary, h("'><text class='start' y='11'>"), unit, h("</text>"))
 	for _, x := range ticks {
@@ -316,13 +316,13 @@ func (v *view) sampleTable(l, other *line, lists [][]sample) {
 		g.row("")
 		g.head(isoTime(s.end), func() { v.when(s.end) })
 		g.cell(isoTime(s.start), func() { v.when(s.start) })
-		g.shown(exactValue(s.value), figures.Significant(s.value))
+		g.shown(exactValue(s.value), numfmt.Significant(s.value))
 		if other.name != "" {
 			x, ok := beside[s.end]
 			if !ok {
 				x = math.NaN()
 			}
-			g.shown(exactValue(x), figures.Significant(x))
+			g.shown(exactValue(x), numfmt.Significant(x))
 		}
 	}
 	g.end()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -78,7 +78,7 @@ func showListeners(v *view) error {
 				continue
 			}
 			g.num(strconv.FormatUint(n.open, 10))
-			g.shown(exactValue(n.perSecond), figures.Rate(n.perSecond))
+			g.shown(exactValue(n.perSecond), numfmt.Rate(n.perSecond))
 		}
 		g.end()
 	})

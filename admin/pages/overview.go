@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -181,7 +181,7 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 		v.Put(h(" data-value='"), n, h("'>"), count(n), h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
 		if live && sum != "" {
 			past := v.sumOf(list, sum)
-			v.Put(h("<dd class='sub persecond' data-value='"), exactValue(past.latest), h("'>"), figures.Rate(past.latest), h(" /s</dd>"))
+			v.Put(h("<dd class='sub persecond' data-value='"), exactValue(past.latest), h("'>"), numfmt.Rate(past.latest), h(" /s</dd>"))
 			line("", past)
 		}
 		v.Put(h("</div>\n"))
@@ -224,11 +224,11 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 		read = admin.ProcessMemory
 	}
 	memory := read()
-	value, unit := figures.Size(float64(memory.TotalPhysicalBytes))
+	value, unit := numfmt.Size(float64(memory.TotalPhysicalBytes))
 	c, kept := list.Find(physicalMemory)
 	v.Put(h("<div><dt><a href='server'>Memory</a></dt><dd><span class='big' data-value='"), memory.TotalPhysicalBytes, h("'"))
 	if kept && live {
-		v.Put(h(" data-stat='"), physicalMemory, h("' data-unit='"), figures.SizeUnit(unit), h("'"))
+		v.Put(h(" data-stat='"), physicalMemory, h("' data-unit='"), numfmt.SizeUnit(unit), h("'"))
 	}
 	v.Put(h(">"), value, h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"))
 	v.exact(float64(memory.Allocated), sizeText(float64(memory.Allocated)))()
@@ -239,7 +239,7 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 	v.Put(h("</div>\n"))
 	if v.src.FlushTime != nil {
 		took := v.src.FlushTime()
-		value, unit := figures.Seconds(took.Seconds())
+		value, unit := numfmt.Seconds(took.Seconds())
 		skipped, _ := number(list, skippedFlushes)
 		v.Put(h("<div><dt><a href='"), url("stats", "filter", "flush"), h("'>Last flush</a></dt><dd data-value='"), exactValue(took.Seconds()), h("'><span class='big'>"), value, h("</span> <small>"), unit,
 			h("</small></dd><dd class='sub'><span data-stat='"), skippedFlushes, h("' data-value='"), uint64(skipped), h("'>"), count(uint64(skipped)), h("</span> skipped</dd></div>\n"))
@@ -333,7 +333,7 @@ func (v *view) topRates(top []grown) {
 					name := c.Name()
 					g.row("")
 					g.head(name, func() { v.Put(h("<a href='"), url("stat", "name", name), h("'><span>"), name, h("</span></a>")) })
-					g.cell(exactValue(x.rate), v.text(h("<span data-rate='"), name, h("'>"), figures.Rate(x.rate), h("</span>")))
+					g.cell(exactValue(x.rate), v.text(h("<span data-rate='"), name, h("'>"), numfmt.Rate(x.rate), h("</span>")))
 				}
 			}
 		})
@@ -357,7 +357,7 @@ func (v *view) topNames(input *report.Report) {
 			g.head(x.Name, func() {
 				v.Put(h("<a href='"), url("stats", "filter", "^"+quoteMeta(x.Name)), h("'><span>"), x.Name, h("</span></a>"))
 			})
-			g.shown(fmt.Sprint(x.PerSecond), figures.Rate(x.PerSecond))
+			g.shown(fmt.Sprint(x.PerSecond), numfmt.Rate(x.PerSecond))
 		}
 		g.end()
 	})
@@ -488,7 +488,7 @@ func (v *view) adminPort(list *store.View) {
 					continue
 				}
 				if value, ok := number(list, x[1]); ok {
-					pair(x[0], v.text(h("<span data-stat='"), x[1], h("' data-value='"), exactValue(value), h("'>"), figures.Grouped(fmt.Sprintf("%.0f", value)), h("</span>")))
+					pair(x[0], v.text(h("<span data-stat='"), x[1], h("' data-value='"), exactValue(value), h("'>"), numfmt.Grouped(fmt.Sprintf("%.0f", value)), h("</span>")))
 				}
 			}
 		})

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // quantiles are the quantiles of the JSON form of stats.
 var quantiles = [...]float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
 
 // quantileName returns the usual name, such as P99.9.
-func quantileName(q float64) string { return "P" + figures.Trimmed(q*100, 4) }
+func quantileName(q float64) string { return "P" + numfmt.Trimmed(q*100, 4) }
 
 // major reports whether a quantile is marked by a solid line.
 func major(q float64) bool { return q == 0.5 || q == 0.9 || q == 0.99 }
@@ -120,9 +120,9 @@ func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 	top = max(top, 1e-9)
 	v.scale(3, func(i int) string {
 		if shares {
-			return figures.Significant(top*100*float64(i)/3) + thin + "%"
+			return numfmt.Significant(top*100*float64(i)/3) + thin + "%"
 		}
-		return figures.Significant(top * float64(i) / 3)
+		return numfmt.Significant(top * float64(i) / 3)
 	})
 	v.Put(h("<svg class='plot' role='img' tabindex='0' height='"), plotAll, h("' aria-label='"), summary, h("' data-bins='bins'>"))
 	v.rules(3)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
 	"github.com/statsd-admin/statsd-admin/internal/markup"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // The content types of the pages.
@@ -284,7 +284,7 @@ func (v *view) bottom(bytes int, took time.Duration) {
 	if v.src.Info != nil {
 		v.Put(" ", shortVersion(v.src.Info().Version))
 	}
-	number, unit := figures.Seconds(took.Seconds())
+	number, unit := numfmt.Seconds(took.Seconds())
 	v.Put(h("</span><span>rendered at "))
 	v.when(v.now)
 	v.Put(" in ", number+thin+unit, h("</span><span>"), sizeText(float64(bytes)), h("</span></footer>\n</body>\n</html>\n"))

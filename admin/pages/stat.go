@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -72,9 +72,9 @@ func showStat(v *view) error {
 			if r.kind == store.KindText {
 				v.Put(h("<span class='big wrap'>"), r.text, h("</span>"))
 			} else {
-				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), figures.Grouped(r.value), h("</span>"))
+				v.Put(h("<span class='big' data-stat='"), name, h("' data-value='"), r.value, h("'>"), numfmt.Grouped(r.value), h("</span>"))
 				if r.kind == store.KindCounter {
-					v.Put(h(" <span class='quiet'><span data-rate='"), name, h("' data-value='"), exactValue(r.past.latest), h("'>"), figures.Rate(r.past.latest), h("</span> per second</span>"))
+					v.Put(h(" <span class='quiet'><span data-rate='"), name, h("' data-value='"), exactValue(r.past.latest), h("'>"), numfmt.Rate(r.past.latest), h("</span> per second</span>"))
 				}
 			}
 			v.Put(h("</p>\n"))

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -135,7 +135,7 @@ func showStats(v *view) error {
 	v.statsForm(&q, err, took, func() {
 		v.Put(h("<p class='small'>"))
 		v.word("ok", "Valid.")
-		number, unit := figures.Seconds(took.Seconds())
+		number, unit := numfmt.Seconds(took.Seconds())
 		v.Put(" ", count(page.total), " of ", plural(everything, "stat"), " match, found in ", number+thin+unit, h("</p>"))
 	})
 	v.Put(h("<div id='results' data-total='"), page.total, h("'>\n"))
@@ -311,7 +311,7 @@ func (v *view) filterProblem(pattern string, err error, took time.Duration) {
 	var e *render.SyntaxError
 	switch {
 	case errors.Is(err, render.ErrTooExpensive):
-		number, unit := figures.Seconds(took.Seconds())
+		number, unit := numfmt.Seconds(took.Seconds())
 		v.word("bad", "Too expensive: the filter was stopped after "+number+thin+unit+". Anchor it with ^ or use fewer alternatives.")
 	case errors.As(err, &e):
 		at := e.At()
@@ -497,7 +497,7 @@ func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *re
 	exact, shown := "", none
 	ink := h(" class='quiet'")
 	if q.past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
-		exact, shown = exactValue(r.rate), figures.Rate(r.rate)
+		exact, shown = exactValue(r.rate), numfmt.Rate(r.rate)
 		if r.rate != 0 {
 			ink = ""
 		}
@@ -526,7 +526,7 @@ func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 	}
 	change := ""
 	if r.base != "" {
-		change = figures.Difference(r.value, r.base)
+		change = numfmt.Difference(r.value, r.base)
 	}
 	if q.zero.at.IsZero() {
 		change = "0"
@@ -539,7 +539,7 @@ func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 		if change == "0" || change == "" {
 			v.Put(h(" class='quiet'"))
 		}
-		v.Put(h(">"), figures.Signed(change), h("</span>"))
+		v.Put(h(">"), numfmt.Signed(change), h("</span>"))
 	})
 }
 
@@ -552,7 +552,7 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 	case r.past.still:
 		shown = "> 1 h"
 	case !at.IsZero():
-		shown = figures.Age(v.now.Sub(at))
+		shown = numfmt.Age(v.now.Sub(at))
 	}
 	g.cell(isoTime(at), func() {
 		v.Put(h("<span class='quiet' data-changed"))
@@ -569,7 +569,7 @@ func (v *view) statValue(r *statRow) {
 	if r.value == "0" {
 		class = " class='quiet'"
 	}
-	v.Put(h("<span"), class, h(" data-stat='"), r.name, h("'>"), figures.Grouped(r.value), h("</span>"))
+	v.Put(h("<span"), class, h(" data-stat='"), r.name, h("'>"), numfmt.Grouped(r.value), h("</span>"))
 }
 
 // statName appends a name as a link. The part that it shares with the name above is
@@ -642,11 +642,11 @@ func (s *spark) rangeText() string {
 	case len(s.points) < 2 || s.fromZero && high == 0:
 		return ""
 	case s.fromZero:
-		return "peak " + figures.Rate(high)
+		return "peak " + numfmt.Rate(high)
 	case low == high:
 		return ""
 	}
-	return figures.Significant(low) + " to " + figures.Significant(high)
+	return numfmt.Significant(low) + " to " + numfmt.Significant(high)
 }
 
 // trend appends the cell that shows the distribution of a histogram.
@@ -672,7 +672,7 @@ func (v *view) trend(g *grid, r *statRow) {
 		for i, name := range [...]string{"p50 ", "p90 ", "p99 "} {
 			text := measuredText(q[i], unit)
 			symbol := strings.TrimLeft(text, "0123456789.,\u2212")
-			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("' data-unit='"), exactValue(figures.UnitOf(unit.String(), strings.TrimPrefix(symbol, thin))), h("' data-symbol='"), symbol, h("'>"), text, h("</b></span>"))
+			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("' data-unit='"), exactValue(numfmt.UnitOf(unit.String(), strings.TrimPrefix(symbol, thin))), h("' data-symbol='"), symbol, h("'>"), text, h("</b></span>"))
 		}
 		v.Put(h("</span>"))
 	})

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // distribution is an answer of /stats/histogram.
@@ -45,7 +45,7 @@ func (d *distribution) lines(st Style, columns, lines int) []string {
 		return []string{"No recorded values"}
 	}
 	out := []string{
-		fmt.Sprintf("%s values from %s to %s, buckets in %s", figures.Grouped(visible(entry{d.Count}.text(0))), st.measured(*d.Min, d.Unit, 9), st.measured(*d.Max, d.Unit, 9), visible(d.Unit)),
+		fmt.Sprintf("%s values from %s to %s, buckets in %s", numfmt.Grouped(visible(entry{d.Count}.text(0))), st.measured(*d.Min, d.Unit, 9), st.measured(*d.Max, d.Unit, 9), visible(d.Unit)),
 		strings.Join(quantiles, "  "), "",
 	}
 	per := max(1, (len(d.Bins)+lines-len(out)-1)/max(1, lines-len(out)))

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // Style is how a terminal can be written to.
@@ -368,15 +368,15 @@ func (s *screen) head(columns int) string {
 				down++
 			}
 		}
-		return strings.Join(append(parts, figures.Grouped(strconv.Itoa(len(s.board.rows)))+" clusters", figures.Grouped(strconv.Itoa(down))+" with unhealthy hosts"), "  ")
+		return strings.Join(append(parts, numfmt.Grouped(strconv.Itoa(len(s.board.rows)))+" clusters", numfmt.Grouped(strconv.Itoa(down))+" with unhealthy hosts"), "  ")
 	}
 	listed := " stats"
 	if s.kind != "" {
 		listed = " " + s.kind + "s"
 	}
-	parts = append(parts, figures.Grouped(strconv.Itoa(len(s.list)))+listed)
+	parts = append(parts, numfmt.Grouped(strconv.Itoa(len(s.list)))+listed)
 	if s.model.left > 0 {
-		parts = append(parts, fmt.Sprintf("(%s left out: use a filter)", figures.Grouped(strconv.Itoa(s.model.left))))
+		parts = append(parts, fmt.Sprintf("(%s left out: use a filter)", numfmt.Grouped(strconv.Itoa(s.model.left))))
 	}
 	if s.filter != "" {
 		parts = append(parts, "filter "+visible(s.filter))
@@ -488,7 +488,7 @@ func (s *screen) stats(columns, page int) []string {
 			out = append(out, st.fit(line+"  "+visible(r.text), columns))
 			continue
 		}
-		line += " " + st.right(st.fitted(figures.Grouped(visible(r.text)), r.value, value-1), value-1) + " " + st.right(st.rate(r.rate, rateWidth), rateWidth)
+		line += " " + st.right(st.fitted(numfmt.Grouped(visible(r.text)), r.value, value-1), value-1) + " " + st.right(st.rate(r.rate, rateWidth), rateWidth)
 		if change {
 			line += " " + st.right(st.change(r.change(), changeWidth), changeWidth)
 		}
@@ -496,7 +496,7 @@ func (s *screen) stats(columns, page int) []string {
 			line += " " + st.fit(r.drawTrend(st, s.model.look), trendWidth)
 		}
 		if ago && r.changed != 0 {
-			line += " " + st.right(figures.Age(time.Duration(s.model.millis-r.changed)*time.Millisecond), agoWidth)
+			line += " " + st.right(numfmt.Age(time.Duration(s.model.millis-r.changed)*time.Millisecond), agoWidth)
 		}
 		if line = st.fit(line, columns); i == s.selected {
 			line = "\x1b[7m" + line + "\x1b[0m"

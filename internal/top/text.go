@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/statsd-admin/statsd-admin/internal/figures"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // visible returns untrusted text without anything that a terminal could act on:
@@ -92,7 +92,7 @@ func (st Style) right(s string, n int) string {
 // spelled returns a text of package figures for a terminal.
 func (st Style) spelled(text string) string {
 	if st.ASCII {
-		return strings.NewReplacer("\u2212", "-", figures.None, "-", "µ", "u").Replace(text)
+		return strings.NewReplacer("\u2212", "-", numfmt.None, "-", "µ", "u").Replace(text)
 	}
 	return text
 }
@@ -107,14 +107,14 @@ func (st Style) fitted(text string, x float64, n int) string {
 }
 
 // number returns a number in at most n columns.
-func (st Style) number(x float64, n int) string { return st.fitted(figures.Grouped(exact(x)), x, n) }
+func (st Style) number(x float64, n int) string { return st.fitted(numfmt.Grouped(exact(x)), x, n) }
 
 // rate returns a number per second in at most n columns, or nothing for 0.
 func (st Style) rate(x float64, n int) string {
 	if x == 0 {
 		return ""
 	}
-	return st.fitted(figures.Rate(x), x, n)
+	return st.fitted(numfmt.Rate(x), x, n)
 }
 
 // change returns a number with its sign in at most n columns, or nothing for 0.
@@ -122,7 +122,7 @@ func (st Style) change(x float64, n int) string {
 	if x == 0 {
 		return ""
 	}
-	text := figures.Signed(exact(x))
+	text := numfmt.Signed(exact(x))
 	if width(text) > n && x > 0 {
 		return "+" + st.spelled(short(x, n-1))
 	}
@@ -131,12 +131,12 @@ func (st Style) change(x float64, n int) string {
 
 // measured returns a value of a histogram with its unit in at most n columns.
 func (st Style) measured(x float64, unit string, n int) string {
-	number, symbol := figures.Measured(x, unit)
+	number, symbol := numfmt.Measured(x, unit)
 	if symbol == "" {
 		return st.fitted(number, x, n)
 	}
 	if number += " "; width(number+symbol) > n {
-		number = st.fitted(strings.TrimSpace(number), x/figures.UnitOf(unit, symbol), n-width(symbol))
+		number = st.fitted(strings.TrimSpace(number), x/numfmt.UnitOf(unit, symbol), n-width(symbol))
 	}
 	return st.spelled(number + symbol)
 }
@@ -155,11 +155,11 @@ func short(x float64, n int) string {
 	if x < 0 {
 		return "\u2212" + short(-x, n-1)
 	}
-	if s := figures.Significant(x); x < 1e15 && width(s) <= n {
+	if s := numfmt.Significant(x); x < 1e15 && width(s) <= n {
 		return s
 	}
 	for digits := 3; digits >= 0 && x < 1000; digits-- {
-		if s := figures.Trimmed(x, digits); len(s) <= n {
+		if s := numfmt.Trimmed(x, digits); len(s) <= n {
 			return s
 		}
 	}

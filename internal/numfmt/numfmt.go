@@ -1,6 +1,6 @@
-// Package figures writes numbers as people read them, the same on the pages and in a
+// Package numfmt writes numbers as people read them, the same on the pages and in a
 // terminal.
-package figures
+package numfmt
 
 import (
 	"fmt"
