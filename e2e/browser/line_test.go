@@ -154,7 +154,7 @@ func TestStatLine(t *testing.T) {
 		}
 		part = now
 	}
-	p.do(chromedp.Evaluate[chromedp.Void]("history.back()"))
+	p.do(chromedp.Evaluate[chromedp.Void]("setTimeout(() => history.back())"))
 	part = changed(part)
 	address := eval[string](p, "location.href")
 	p.ready(address)

@@ -218,11 +218,11 @@ func TestStatsAddress(t *testing.T) {
 	p.until("location.search.includes('pause=1')")
 	views[len(views)-1] = eval[string](p, view)
 	for i := len(views) - 2; i >= 0; i-- {
-		p.do(chromedp.Evaluate[chromedp.Void]("history.back()"))
+		p.do(chromedp.Evaluate[chromedp.Void]("setTimeout(() => history.back())"))
 		p.until(view + " === " + quoted(views[i]))
 	}
 	for i := 1; i < len(views); i++ {
-		p.do(chromedp.Evaluate[chromedp.Void]("history.forward()"))
+		p.do(chromedp.Evaluate[chromedp.Void]("setTimeout(() => history.forward())"))
 		p.until(view + " === " + quoted(views[i]))
 	}
 	if !eval[bool](p, "window.same") {
