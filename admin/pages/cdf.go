@@ -3,8 +3,6 @@ package pages
 import (
 	"fmt"
 	"strings"
-
-	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // cdf appends the share of the values up to each value, of the interval and since the
@@ -21,9 +19,10 @@ func (v *view) cdf(s *both, a axis, list []bin) {
 		}
 		return b.String()
 	}
-	v.scale(4, func(i int) string { return numfmt.Trimmed(float64(i*25), 0) + thin + "%" })
+	r := rules{at: []float64{0, 25, 50, 75, 100}, high: 100, unit: thin + "%"}
+	v.scale(r)
 	v.Put(h("<svg class='plot' role='img' height='"), plotAll, h("' aria-label='Share of the values up to each value; the table of quantiles has the numbers'>"))
-	v.rules(4)
+	v.rules(r)
 	v.Put(h("<svg viewBox='0 0 100 "), plotAll, h("' width='100%' height='"), plotAll, h("' preserveAspectRatio='none'><path class='step' d='"),
 		line(s.Cumulative.Count(), func(b *bin) uint64 { return b.cumulative }), h("'/>"))
 	if s.Interval.Count() > 0 {

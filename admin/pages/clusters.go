@@ -182,7 +182,7 @@ func showClusters(v *view) error {
 		return v.oneCluster(name)
 	}
 	pattern, only := v.query.Value("filter"), v.query.Has("unhealthy")
-	v.Put(h("<form class='panel pad row' method='get' action='clusters' data-live='board'><label class='grow'><span class='vh'>Filter by name, a regular expression</span><input type='search' name='filter' class='find' placeholder='Name (regex)' value='"),
+	v.Put(h("<form class='panel pad row' method='get' action='clusters' data-live='board'><label class='grow'><span class='vh'>Filter by name, a regular expression</span><input type='search' name='filter' class='find' placeholder='Name' value='"),
 		pattern, h("'></label>"))
 	v.chip("unhealthy", "Unhealthy only", only)
 	v.keep("sort", "dir", "rows")

@@ -118,14 +118,14 @@ func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 		top = max(top, height(b.interval, s.Interval.Count()), height(b.cumulative, s.Cumulative.Count()))
 	}
 	top = max(top, 1e-9)
-	v.scale(3, func(i int) string {
-		if shares {
-			return numfmt.Significant(top*100*float64(i)/3) + thin + "%"
-		}
-		return numfmt.Significant(top * float64(i) / 3)
-	})
+	r := rules{high: top}
+	if shares {
+		r = rules{high: 100 * top, unit: thin + "%"}
+	}
+	r.at = axis{high: r.high}.ticks()
+	v.scale(r)
 	v.Put(h("<svg class='plot' role='img' tabindex='0' height='"), plotAll, h("' aria-label='"), summary, h("' data-bins='bins'>"))
-	v.rules(3)
+	v.rules(r)
 	width := 100 / float64(len(list))
 	for i, b := range list {
 		if b.interval > 0 || b.cumulative > 0 { // those of the table, in its order
@@ -166,25 +166,32 @@ func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 		h("</span><span>Marks: quantiles ("), whole, h(")</span></p>\n"))
 }
 
-// scale starts a plot with the labels of n+1 heights, which stand in a column of their
-// own.
-func (v *view) scale(n int, text func(int) string) {
+// rules are the horizontal lines of a plot from 0 to high.
+type rules struct {
+	at   []float64
+	high float64
+	unit string
+}
+
+func (r *rules) y(value float64) float64 { return plotFloor - plotTall*value/r.high }
+
+// scale starts a plot with the labels of its rules, which stand in a column of their own.
+func (v *view) scale(r rules) {
 	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' width='52' height='"), plotAll, h("'>"))
-	for i := range n + 1 {
-		v.Put(h("<text class='end' x='46' y='"), plotFloor-plotTall*float64(i)/float64(n)+4, h("'>"), text(i), h("</text>"))
+	for _, x := range r.at {
+		v.Put(h("<text class='end' x='46' y='"), r.y(x)+4, h("'>"), numfmt.Significant(x), r.unit, h("</text>"))
 	}
 	v.Put(h("</svg>"))
 }
 
-// rules appends a line at each height of the scale.
-func (v *view) rules(n int) {
-	for i := range n + 1 {
-		y := plotFloor - plotTall*float64(i)/float64(n)
+// rules appends a line for each rule.
+func (v *view) rules(r rules) {
+	for _, x := range r.at {
 		class := h("rule")
-		if i == 0 {
+		if x == 0 {
 			class = "base"
 		}
-		v.Put(h("<line class='"), class, h("' x2='100%' y1='"), y, h("' y2='"), y, h("'/>"))
+		v.Put(h("<line class='"), class, h("' x2='100%' y1='"), r.y(x), h("' y2='"), r.y(x), h("'/>"))
 	}
 }
 
