@@ -422,6 +422,30 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// TestResumeAfterALinger: what changed while nothing was collected is sent even to a
+// client that had all before.
+func TestResumeAfterALinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{Linger: time.Millisecond})
+		a := w.store.Root().Counter("a")
+		p := &page{}
+		end := w.listen(p, deltastream.Request{})
+		a.Inc()
+		w.tick()
+		id := newTable(t).read(p.take()).lastID
+		_ = end()
+		if w.stream.Tick() {
+			t.Error("changes are still collected")
+		}
+		a.Add(4)
+		end = w.listen(p, deltastream.Request{LastEventID: id})
+		if tb := newTable(t).read(p.take()); len(tb.resets) != 1 || tb.resets[0] != "expired" || tb.rows["a"] != "5 0" {
+			t.Errorf("resets %v, rows %s", tb.resets, tb)
+		}
+		_ = end()
+	})
+}
+
 // TestSlowClient: a client that stalls gets merged changes, or a reset if the ring
 // no longer has them, and costs the others nothing.
 func TestSlowClient(t *testing.T) {
