@@ -97,7 +97,7 @@ func openFor(t *testing.T, limit time.Duration) *tab {
 	t.Cleanup(func() { stop(); cancel() })
 	p := &tab{Context: ctx, t: t, opened: map[string]bool{}}
 	t.Cleanup(func() {
-		p.do(chromedp.Navigate("about:blank"))
+		p.leave()
 		p.clean()
 	})
 	p.must("listening", chromedp.Listen(ctx, func(ev any) {
@@ -132,6 +132,20 @@ func openFor(t *testing.T, limit time.Duration) *tab {
 	}()
 	p.do(chromedp.Navigate("about:blank"))
 	return p
+}
+
+// leave leaves the page. A navigation of the page itself that is under way can abort that.
+func (p *tab) leave() {
+	p.t.Helper()
+	for end := time.Now().Add(daemon.Patience); ; time.Sleep(20 * time.Millisecond) {
+		err := chromedp.Do(p, chromedp.Navigate("about:blank"))
+		if err == nil {
+			return
+		}
+		if p.Err() != nil || time.Now().After(end) {
+			p.must("leaving the page", err)
+		}
+	}
 }
 
 func (p *tab) must(what string, err error) {
