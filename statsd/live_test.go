@@ -418,17 +418,23 @@ func TestStopReadsWhatSocketsHold(t *testing.T) {
 	}
 }
 
-func TestTakenPort(t *testing.T) {
+// taken returns sockets whose ports are in use until the end of the test.
+func taken(t *testing.T) (udp net.PacketConn, tcp net.Listener) {
+	t.Helper()
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer udp.Close()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	t.Cleanup(func() { udp.Close() })
+	if tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	defer tcp.Close()
+	t.Cleanup(func() { tcp.Close() })
+	return udp, tcp
+}
+
+func TestTakenPort(t *testing.T) {
+	udp, tcp := taken(t)
 	path := filepath.Join(t.TempDir(), "first")
 	for _, cfg := range []ListenerConfig{ // the hint of the error depends on the protocol
 		{Address: "udp://" + udp.LocalAddr().String(), Readers: 1},
@@ -499,16 +505,7 @@ func TestInheritedSockets(t *testing.T) {
 // TestFailedListenLeavesNothingOpen: the last listener but one cannot be bound, or has the
 // address of a relay target. All sockets are closed, also inherited sockets.
 func TestFailedListenLeavesNothingOpen(t *testing.T) {
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer udp.Close()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tcp.Close()
+	udp, tcp := taken(t)
 	inherited := func(address string, of interface{ File() (*os.File, error) }) ListenerConfig {
 		f, err := of.File()
 		if err != nil {
