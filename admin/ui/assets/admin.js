@@ -350,7 +350,7 @@ function live(form) {
     const url = carried(address(form.getAttribute('action'), new FormData(form)));
     const push = soft && !(typing && typed) && url !== location.pathname + location.search;
     history[push ? 'pushState' : 'replaceState'](null, '', url);
-    typed = typing;
+    typed = typing && (typed || push);
     replace(ids, url);
   };
   form.addEventListener('focusin', () => { typed = false; });
