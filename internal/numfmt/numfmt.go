@@ -81,6 +81,13 @@ func Rate(x float64) string {
 
 // Difference returns the exact difference of two numbers, and nothing if one is none.
 func Difference(now, base string) string {
+	if len(now) < 19 && len(base) < 19 { // neither they nor the difference overflow
+		a, errA := strconv.ParseInt(now, 10, 64)
+		b, errB := strconv.ParseInt(base, 10, 64)
+		if errA == nil && errB == nil {
+			return strconv.FormatInt(a-b, 10)
+		}
+	}
 	a, wholeA := new(big.Int).SetString(now, 10)
 	b, wholeB := new(big.Int).SetString(base, 10)
 	if wholeA && wholeB {

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 const (
@@ -19,7 +22,8 @@ type row struct {
 	unit       string // of a histogram
 	text       string // the value as it was sent
 	value      float64
-	base       float64 // the value at the zero point
+	base       string  // the value at the zero point as it was sent
+	moved      float64 // the change since then
 	rate       float64
 	quantiles  [3]float64
 	recorded   bool  // the quantiles are there
@@ -28,11 +32,18 @@ type row struct {
 	trend      [trendLen]float64
 }
 
-func (r *row) change() float64 {
+// change returns the exact change since the zero point.
+func (r *row) change() string {
 	if r.kind == "text" {
-		return 0
+		return "0"
 	}
-	return r.value - r.base
+	return numfmt.Difference(r.text, r.base)
+}
+
+// rebase sets the zero point.
+func (r *row) rebase(base string) {
+	r.base = base
+	r.moved, _ = strconv.ParseFloat(r.change(), 64)
 }
 
 // trendAt returns the rates of the last n looks, or the values of a gauge.
@@ -53,16 +64,16 @@ func (r *row) trendAt(look, n int) []float64 {
 // model has the stats of a stream.
 type model struct {
 	rows    map[uint64]*row
-	bases   map[string]float64 // zero points from before a reset of the stream
-	look    int                // of the stats, counted from 1
-	part    bool               // the next event belongs to the same look
-	initial bool               // the values of this look are those at the beginning
-	hot     []*row             // those with a rate
-	millis  int64              // the server's time of the look
-	left    int                // stats that were left out
+	bases   map[string]string // zero points from before a reset of the stream
+	look    int               // of the stats, counted from 1
+	part    bool              // the next event belongs to the same look
+	initial bool              // the values of this look are those at the beginning
+	hot     []*row            // those with a rate
+	millis  int64             // the server's time of the look
+	left    int               // stats that were left out
 }
 
-func newModel() *model { return &model{rows: make(map[uint64]*row), bases: make(map[string]float64)} }
+func newModel() *model { return &model{rows: make(map[uint64]*row), bases: make(map[string]string)} }
 
 // apply applies an event and reports whether the rows are complete.
 func (m *model) apply(e *event) bool {
@@ -93,7 +104,7 @@ func (m *model) reset(reason string) {
 	for _, r := range m.rows {
 		m.bases[r.name] = r.base
 		if reason == "counters" && r.kind == "counter" {
-			m.bases[r.name] = 0
+			m.bases[r.name] = "0"
 		}
 	}
 	clear(m.rows)
@@ -120,11 +131,9 @@ func (m *model) create(n entry) {
 		m.left++
 		return
 	}
-	r := &row{id: n.id(), kind: n.text(1), name: n.text(2), unit: n.text(4), look: m.look, base: math.NaN()}
-	if base, ok := m.bases[r.name]; ok {
-		r.base = base
-	} else if !m.initial && r.kind != "gauge" {
-		r.base = 0
+	r := &row{id: n.id(), kind: n.text(1), name: n.text(2), unit: n.text(4), look: m.look, base: m.bases[n.text(2)]}
+	if r.base == "" && !m.initial && r.kind != "gauge" {
+		r.base = "0"
 	}
 	m.rows[r.id] = r
 }
@@ -135,9 +144,7 @@ func (m *model) set(r *row, v entry) {
 	if r.kind == "text" {
 		r.value, r.rate = 0, 0
 	}
-	if math.IsNaN(r.base) {
-		r.base = r.value
-	}
+	r.rebase(cmp.Or(r.base, r.text))
 	if r.kind == "histogram" {
 		if q, ok := v.quantiles(); ok {
 			r.quantiles, r.recorded = q, true
@@ -167,7 +174,7 @@ func (m *model) set(r *row, v entry) {
 func (m *model) zero() {
 	clear(m.bases)
 	for _, r := range m.rows {
-		r.base = r.value
+		r.rebase(r.text)
 	}
 }
 
@@ -199,7 +206,7 @@ func (m *model) sorted(kind string, pinned map[string]bool, column string, desce
 		case "rate":
 			c = cmp.Compare(a.rate, b.rate)
 		case "change":
-			c = cmp.Compare(math.Abs(a.change()), math.Abs(b.change()))
+			c = cmp.Compare(math.Abs(a.moved), math.Abs(b.moved))
 		case "changed":
 			c = cmp.Compare(a.changed, b.changed)
 		case "name":

@@ -438,3 +438,31 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 }
+
+// TestExactChange: changes are exact beyond 2^53, since the beginning, a zero point and a
+// reset of the stream, and order the rows.
+func TestExactChange(t *testing.T) {
+	s := newScreen(Style{}, "", "", "change")
+	changes := func() (list []string) {
+		s.refresh()
+		for _, r := range s.list {
+			list = append(list, r.name+" "+r.change())
+		}
+		return list
+	}
+	const begin = "event: delta\ndata: {\"interval_ms\":0,\"new\":[[1,\"counter\",\"a\"],[2,\"counter\",\"b\"]],\"rows\":[[1,\"9007199254740993\",0],[2,5,0]]}\n\n"
+	const next = "event: delta\ndata: {\"interval_ms\":1000,\"rows\":[[1,\"9007199254740996\",3],[2,7,2]]}\n\n"
+	feed(t, s, begin+next)
+	if got, want := changes(), []string{"a 3", "b 2"}; !slices.Equal(got, want) {
+		t.Errorf("changes are %v, want %v", got, want)
+	}
+	press(s, "z")
+	if got, want := changes(), []string{"a 0", "b 0"}; !slices.Equal(got, want) {
+		t.Errorf("after a zero point changes are %v, want %v", got, want)
+	}
+	const again = "event: reset\ndata: {\"reason\":\"start\"}\n\nevent: delta\ndata: {\"interval_ms\":0,\"new\":[[3,\"counter\",\"a\"],[4,\"counter\",\"b\"]],\"rows\":[[3,\"9007199254740997\",0],[4,9,0]]}\n\n"
+	feed(t, s, again)
+	if got, want := changes(), []string{"b 2", "a 1"}; !slices.Equal(got, want) {
+		t.Errorf("after a reset of the stream changes are %v, want %v", got, want)
+	}
+}

@@ -118,11 +118,12 @@ func (st Style) rate(x float64, n int) string {
 }
 
 // change returns a number with its sign in at most n columns, or nothing for 0.
-func (st Style) change(x float64, n int) string {
+func (st Style) change(exact string, n int) string {
+	x, _ := strconv.ParseFloat(exact, 64)
 	if x == 0 {
 		return ""
 	}
-	text := numfmt.Signed(exact(x))
+	text := numfmt.Signed(exact)
 	if width(text) > n && x > 0 {
 		return "+" + st.spelled(short(x, n-1))
 	}
