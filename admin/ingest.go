@@ -205,6 +205,7 @@ func (p *facts) listener(l report.Listener) {
 	p.number("tag_errors", l.TagErrors)
 	p.number("unknown_fields", l.UnknownFields)
 	p.number("values_out_of_range", l.ValuesOutOfRange)
+	p.number("future_timestamps", l.FutureTimestamps)
 	if datagrams {
 		p.number("truncated", l.Truncated)
 		p.number("kernel_drops", l.KernelDrops)

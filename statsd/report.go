@@ -237,6 +237,7 @@ func (s *Server) reportListener(l *listener) report.Listener {
 		UnknownFields: f.unknown.Total(),
 
 		ValuesOutOfRange: f.beyond.Total(),
+		FutureTimestamps: f.ahead.Total(),
 
 		ReadErrors: f.readErrors.Total(),
 		Ended:      make(map[string]uint64),

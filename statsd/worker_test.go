@@ -266,8 +266,8 @@ func TestFutureTimestampsBlockNoGauge(t *testing.T) {
 	r := newRig(t, Config{}) // at 1,700,000,000
 	ahead := func(want uint64) {
 		t.Helper()
-		if got := r.l.metrics.ahead.Value(); got != want {
-			t.Errorf("ingest.future_timestamps is %d, want %d", got, want)
+		if got := r.Report().Listeners[0].FutureTimestamps; got != want {
+			t.Errorf("%d future timestamps are reported, want %d", got, want)
 		}
 	}
 	r.send("g:1|g|T1700000060\ng:2|g|T1700000059") // as far ahead as allowed

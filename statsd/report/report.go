@@ -70,6 +70,7 @@ type Listener struct {
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64
 	ValuesOutOfRange               uint64 // observations beyond store.NetworkMax, recorded as that
+	FutureTimestamps               uint64 // samples of gauges that take effect at once although dated ahead of the clock
 	Truncated, KernelDrops         uint64
 	PacketsRefused, ReadErrors     uint64
 	QueueBytes, QueueLimit         uint64 // memory of waiting datagrams and its limit; 0 if unknown
