@@ -176,12 +176,9 @@ func splitAny(v any) (known, rest any) {
 		}, nil
 	}
 	known, rest = splitMessage(withoutType(fields), mt.Descriptor())
-	out, ok := known.(map[string]any)
-	if !ok {
-		return nil, v
-	}
-	out = maps.Clone(out)
-	out["@type"] = url
+	fields, _ = known.(map[string]any) // since a mapping was split
+	out := map[string]any{"@type": url}
+	maps.Copy(out, fields)
 	return out, rest
 }
 

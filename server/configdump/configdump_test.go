@@ -119,11 +119,24 @@ func TestEndpoints(t *testing.T) {
 			{Apart: true, Priority: 3, Endpoints: []Endpoint{{Address: ip("10.0.0.6:80"), Weight: 1}}},
 		}},
 		{Name: "all-dropped", DropPercent: math.Inf(1)},
+		{Name: "some-dropped", DropPercent: 0.25},
 	}), slices.Values([]Assignment{{Name: "service", Overprovisioning: 100, DropPercent: 12.5}}))
 	golden.Check(t, "endpoints", render(t, section))
-	nothing := slices.Values([]Assignment(nil))
+	nothing, some := slices.Values([]Assignment(nil)), slices.Values([]Assignment{{Name: "a"}, {Name: "b"}})
 	if s := Endpoints(nothing, nothing); s.Message != nil {
 		t.Errorf("without clusters there is the section %v", s)
+	}
+	for _, s := range []Section{Endpoints(some, nothing), Endpoints(nothing, some)} {
+		var names []string
+		for _, list := range s.Lists {
+			for name := range list {
+				names = append(names, name)
+				break // must not go on
+			}
+		}
+		if s.Message == nil || !slices.Equal(names, []string{"a"}) {
+			t.Errorf("clusters of one kind: %v, %q", s.Message, names)
+		}
 	}
 }
 
@@ -135,6 +148,10 @@ func TestListeners(t *testing.T) {
 		{Name: "datagrams", UDP: true, Addresses: []config.Address{ip("127.0.0.1:8125")}},
 		{Name: "nowhere"},
 	}, at())))
+	odd, ok := Listeners([]Listener{{Name: "\xff"}}, at()).Message.(*adminv3.ListenersConfigDump)
+	if !ok || len(odd.StaticListeners) != 1 || odd.StaticListeners[0].Listener != nil {
+		t.Errorf("a name that no message can hold: %v", odd)
+	}
 }
 
 func TestUsualSections(t *testing.T) {
@@ -199,6 +216,46 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
+// TestBootstrapSplits expects each value in the message if a field can hold it, else in
+// the settings.
+func TestBootstrapSplits(t *testing.T) {
+	for text, want := range map[string][2]string{
+		`{"admin":{"mode":"x"}}`:                        {`{"admin":{}}`, `{"admin":{"mode":"x"}}`},
+		`{"admin":null}`:                                {`{}`, ``},
+		`{"node":3}`:                                    {`{}`, `{"node":"cannot be shown"}`},
+		`{"node":{"dynamic_parameters":7}}`:             {`{"node":{}}`, `{"node":{"dynamic_parameters":7}}`},
+		`{"node":{"id":"a","metadata":{"own":1}}}`:      {`{"node":{"id":"a","metadata":{"own":1}}}`, ``},
+		`{"staticResources":{"clusters":[{"type":1}]}}`: {`{"static_resources":{"clusters":[{"type":"STRICT_DNS"}]}}`, ``},
+		`{"static_resources":{"clusters":[{"type":"eds"},{"type":"none"}]}}`: {`{"static_resources":{"clusters":[{"type":"EDS"},{}]}}`, `{"static_resources":{"clusters":[{},{"type":"none"}]}}`},
+		`{"stats_sinks":[null,{"name":"a"}]}`:                                {`{"stats_sinks":[{"name":"a"}]}`, ``},
+		`{"stats_sinks":[{"name":"a","typed_config":"x"}]}`:                  {`{"stats_sinks":[{"name":"a"}]}`, `{"stats_sinks":[{"typed_config":"x"}]}`},
+		`{"stats_sinks":[{"typed_config":{"@type":"a/google.protobuf.Duration","value":"1s"}}]}`: {
+			`{"stats_sinks":[{"typed_config":{"@type":"a/google.protobuf.Duration","value":"1s"}}]}`, ``},
+		`{"stats_sinks":[{"typed_config":{"@type":"a/envoy.config.core.v3.Node","id":"n","own":1}}]}`: {
+			`{"stats_sinks":[{"typed_config":{"@type":"a/envoy.config.core.v3.Node","id":"n"}}]}`, `{"stats_sinks":[{"typed_config":{"own":1}}]}`},
+	} {
+		message, settings := Bootstrap(parse(text), at())
+		var got [2]string
+		for i, m := range []proto.Message{message.Message, settings.Message} {
+			if m == nil {
+				continue
+			}
+			if d, ok := m.(*adminv3.BootstrapConfigDump); ok {
+				m = d.Bootstrap
+			}
+			long, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+			var short bytes.Buffer
+			if err != nil || json.Compact(&short, long) != nil {
+				t.Fatal(err)
+			}
+			got[i] = short.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // FuzzBootstrap uses any JSON as a bootstrap file: the messages survive a round trip,
 // and the settings need no further redaction.
 func FuzzBootstrap(f *testing.F) {
@@ -245,9 +302,15 @@ func TestVersionsAndTimes(t *testing.T) {
 	if s := sections[1]; s.Version != "v2" || !s.Updated.IsZero() {
 		t.Errorf("clusters: %q, %v", s.Version, s.Updated)
 	}
+	if got, want := [][]string{sections[0].Fields, sections[1].Fields}, [][]string{{"bootstrap", "last_updated"}, {"version_info"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("fields that are no lists: %q, want %q", got, want)
+	}
 	got := map[string][]dump.Resource{}
 	for _, l := range sections[1].Lists {
 		got[l.Field] = slices.Collect(l.Resources)
+		for range l.Resources {
+			break // must not go on
+		}
 	}
 	want := map[string][]dump.Resource{"static_clusters": {{Name: "a", Updated: updated}},
 		"dynamic_active_clusters": {{Name: "a", Version: "v1", Updated: updated}, {Name: "b"}}, "dynamic_warming_clusters": nil}

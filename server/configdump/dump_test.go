@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 )
 
@@ -20,6 +21,10 @@ func TestDumpSections(t *testing.T) {
 	}
 	if got := keys(true); got != "" {
 		t.Errorf("at first: %s", got)
+	}
+	var body strings.Builder
+	if err := d.Write(&body, dump.Query{Resource: "static_secrets"}); err == nil || err.Error() != dump.NotFound("static_secrets").Error() {
+		t.Errorf("without sections: %v", err)
 	}
 	some := func() configdump.Section { return configdump.Section{Message: &emptypb.Empty{}} }
 	for _, key := range []string{"secrets", "routes", "route_scopes", "listeners", "endpoint"} {

@@ -69,6 +69,50 @@ func TestSkippedElements(t *testing.T) {
 	}
 }
 
+// TestRefusedQueries expects errors before anything is written.
+func TestRefusedQueries(t *testing.T) {
+	boot := Section{Message: &adminv3.BootstrapConfigDump{Bootstrap: &bootstrapv3.Bootstrap{}}}
+	list := Clusters("v", clusters(message("s1"), message("s2")), clusters(), clusters())
+	for _, tt := range []struct {
+		q    dump.Query
+		want *dump.Error
+	}{
+		{dump.Query{Resource: "bootstrap"}, dump.NotRepeated("bootstrap")},
+		{dump.Query{Resource: "none"}, dump.NotFound("none")},
+		{dump.Query{Mask: "none"}, dump.Unfit("none")},
+		{dump.Query{Resource: "static_clusters", Mask: "cluster.none"}, dump.UnfitPaths([]string{"cluster.none"})},
+		{dump.Query{Resource: "static_clusters", Mask: "cluster.none", Match: func(name string) (bool, error) { return name == "s2", nil }}, dump.UnfitPaths([]string{"cluster.none"})},
+	} {
+		var b bytes.Buffer
+		err := Source(func(bool) []Section { return []Section{list, boot} }).Write(&b, tt.q)
+		if got, ok := errors.AsType[*dump.Error](err); !ok || *got != *tt.want || b.Len() > 0 {
+			t.Errorf("%+v: %v, want %v; wrote %q", tt.q, err, tt.want, &b)
+		}
+	}
+	none := dump.Query{Resource: "static_clusters", Mask: "cluster.none", Match: func(string) (bool, error) { return false, nil }}
+	if text := written(t, none, list); text != "{}\n" {
+		t.Errorf("nothing matches: %q", text)
+	}
+}
+
+// TestTypeChangesDuringTheDump expects an error if a mask that fitted an element fits it
+// no more.
+func TestTypeChangesDuringTheDump(t *testing.T) {
+	asked := 0
+	changing := func(yield func(Cluster) bool) {
+		c := message("c")
+		if asked++; asked > 1 {
+			c.Message = packed(&corev3.Node{})
+		}
+		yield(c)
+	}
+	section := Clusters("v", changing, clusters(), clusters())
+	err := Source(func(bool) []Section { return []Section{section} }).Write(io.Discard, dump.Query{Resource: "static_clusters", Mask: "cluster.name"})
+	if err == nil || err.Error() != "configdump: c changed its type during the dump" {
+		t.Error(err)
+	}
+}
+
 // TestSectionsInKeyOrder: the order in which sources return sections does not matter.
 func TestSectionsInKeyOrder(t *testing.T) {
 	listeners := Listeners([]Listener{{Name: "first"}}, at())

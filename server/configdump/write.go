@@ -313,10 +313,7 @@ func configName(m proto.Message) string {
 		if !ok {
 			continue
 		}
-		packed, ok := field.Interface().(*anypb.Any)
-		if !ok {
-			continue
-		}
+		packed, _ := field.Interface().(*anypb.Any) // nil, which has no content, for other messages
 		if content, err := packed.UnmarshalNew(); err == nil {
 			if name := configName(content); name != "" {
 				return name
