@@ -3,11 +3,12 @@ package layers
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
 // Limits for a tree on disk.
@@ -39,10 +40,11 @@ func walk(cells map[string]cell, dir, prefix string, depth int) error {
 	if depth > maxWalkDepth {
 		return errTooDeep()
 	}
-	if err := checkPath(dir); err != nil {
-		return err
+	var entries []os.DirEntry
+	err := checkPath(dir)
+	if err == nil {
+		entries, err = os.ReadDir(dir)
 	}
-	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -88,22 +90,12 @@ func checkPath(path string) error {
 }
 
 func readValue(path string) (string, error) {
-	if err := checkPath(path); err != nil {
-		return "", err
-	}
-	f, err := os.Open(path)
+	err := checkPath(path)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return "", err
-	}
-	if len(data) > maxFileBytes {
-		return "", fmt.Errorf("%q is larger than %d bytes", path, maxFileBytes)
-	}
-	return fileText(data), nil
+	data, err := boundedfile.Read(path, maxFileBytes)
+	return fileText(data), err
 }
 
 // fileText returns the content of a file without comment lines (#) and trailing white

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
@@ -114,6 +115,12 @@ rtds: ["true" "" "" "0.5" ""] = "0.5"
 `
 	if diff := cmp.Diff(want, dump(l.Snapshot())); diff != "" {
 		t.Error(diff)
+	}
+	for key := range l.Snapshot().All() {
+		if key != "a" {
+			t.Errorf("the first key is %s", key)
+		}
+		break // must not go on
 	}
 	if got := stats.line(); got != "3 0 3 0 1 7 5" {
 		t.Errorf("stats %s", got)
@@ -401,6 +408,30 @@ yes: ["true"] = "true"
 	}
 }
 
+// TestNumbersOfAllTypes expects the text, the whole number and the number of each type of
+// Go, at the bounds of what a type holds exactly.
+func TestNumbersOfAllTypes(t *testing.T) {
+	const none = 9
+	for _, tt := range []struct {
+		value   any
+		text    string
+		integer uint64 // none: not a whole number that is at least 0
+		double  float64
+	}{
+		{0.0, "0", 0, 0}, {0.75, "0.75", 0, 0.75}, {-0.5, "-0.5", none, -0.5}, {float32(2.5), "2.5", 2, 2.5},
+		{0, "0", 0, 0}, {-1, "-1", none, -1}, {1<<53 + 1, "9.0072e+15", 1<<53 + 1, 1 << 53},
+		{int64(0), "0", 0, 0}, {int64(-1), "-1", none, -1}, {int64(1<<53 + 1), "9.0072e+15", 1<<53 + 1, 1 << 53},
+		{int32(-7), "-7", none, -7}, {int32(7), "7", 7, 7}, {uint32(8), "8", 8, 8},
+		{uint64(0), "0", 0, 0}, {uint64(1<<53 + 1), "9.0072e+15", 1<<53 + 1, 1 << 53}, {float64(1 << 64), "1.84467e+19", none, 1 << 64},
+	} {
+		l := mustNew(t, Config{Layers: []Layer{{Name: "s", Kind: Static, Values: map[string]any{"k": tt.value}}}})
+		text, _ := l.Snapshot().Get("k")
+		if integer, double := l.Uint("k", none), l.Float("k", none); text != tt.text || integer != tt.integer || double != tt.double {
+			t.Errorf("%T %v: %q, %d, %v; want %q, %d, %v", tt.value, tt.value, text, integer, double, tt.text, tt.integer, tt.double)
+		}
+	}
+}
+
 func TestFeatureEnabled(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "a", Kind: Admin}}})
 	tests := []struct {
@@ -470,7 +501,7 @@ func TestBrokenTreesAreLeftOut(t *testing.T) {
 		{"reserved", map[string]string{"a/numerator": "v"}, [2]string{}, `"numerator" is a reserved word`},
 		{"reserved-dir", map[string]string{"denominator/k": "v"}, [2]string{}, `"denominator" is a reserved word`},
 		{"large", map[string]string{"k": strings.Repeat("x", maxFileBytes)}, [2]string{}, ""},
-		{"too-large", map[string]string{"k": strings.Repeat("x", maxFileBytes+1)}, [2]string{}, "is larger than"},
+		{"too-large", map[string]string{"k": strings.Repeat("x", maxFileBytes+1)}, [2]string{}, "more than 1048576 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -620,15 +651,30 @@ func TestChangesPanic(t *testing.T) {
 	}
 }
 
+// lines receives the lines of a log, and drops what does not fit.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	select {
+	case l <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
 // TestDirectoryOfTheLinkIsMadeAgain removes the directory that holds the link to a
 // tree, and recreates it with a link to another tree.
 func TestDirectoryOfTheLinkIsMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	current := filepath.Join(dir, "current")
-	l := mustNew(t, Config{Layers: []Layer{{Name: "a", Kind: Disk, SymlinkRoot: current}}})
+	log := make(lines, 100)
+	l := mustNew(t, Config{Layers: []Layer{{Name: "a", Kind: Disk, SymlinkRoot: current}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- l.Run(ctx) }() // there is no directory yet
+	if line := <-log; !strings.Contains(line, "cannot watch runtime directory yet") || !strings.Contains(line, dir) {
+		t.Errorf("the log says %s", line)
+	}
 	for _, value := range []string{"1", "2", "3"} {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
@@ -797,7 +843,7 @@ func TestOverridesAreBounded(t *testing.T) {
 	} {
 		err := l.Modify(step.values)
 		var limit *LimitError
-		if errors.As(err, &limit) != (step.limit != "") || limit != nil && limit.What != step.limit {
+		if errors.As(err, &limit) != (step.limit != "") || limit != nil && (limit.What != step.limit || !strings.Contains(limit.Error(), " limit of "+strconv.Itoa(limit.Limit)+" "+step.limit+";")) {
 			t.Errorf("%v: %v, want a limit of %q", step.values, err, step.limit)
 		}
 		if n := l.Snapshot().Len(); n != step.entries {

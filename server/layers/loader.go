@@ -204,23 +204,18 @@ func (l *Loader) modifiedLocked(values map[string]string) (map[string]cell, erro
 			next[key] = cell{raw, parseText(raw)}
 		}
 	}
-	return next, l.checkOverrides(next, l.fixed[l.admin])
+	return next, l.checkOverrides(next)
 }
 
-// checkOverrides compares the overrides with the limits. Overrides that do not
-// grow are accepted.
-func (l *Loader) checkOverrides(next, before map[string]cell) error {
-	entries, size := len(next), overrideBytes(next)
-	err := &LimitError{}
+// checkOverrides compares overrides with the limits.
+func (l *Loader) checkOverrides(next map[string]cell) error {
 	switch {
-	case entries > l.cfg.MaxOverrides && entries > len(before):
-		err.What, err.Limit = "entries", l.cfg.MaxOverrides
-	case size > l.cfg.MaxOverrideBytes && size > overrideBytes(before):
-		err.What, err.Limit = "bytes", l.cfg.MaxOverrideBytes
-	default:
-		return nil
+	case len(next) > l.cfg.MaxOverrides:
+		return &LimitError{"entries", l.cfg.MaxOverrides}
+	case overrideBytes(next) > l.cfg.MaxOverrideBytes:
+		return &LimitError{"bytes", l.cfg.MaxOverrideBytes}
 	}
-	return err
+	return nil
 }
 
 // overrideBytes returns the size of the keys and values.
