@@ -127,8 +127,8 @@ func TestWellKnownMessagesInText(t *testing.T) {
 	for _, tt := range []struct{ name, value, want string }{
 		{"Timestamp", "yesterday", `"yesterday" is not a time, written like 2025-03-04T05:06:07Z`},
 		{"FieldMask", "[a]", "a list is not a list of field names separated by commas"},
-		{"ListValue", "{}", "a mapping is not a list"},
-		{"Struct", "[]", "a list is not a mapping"},
+		{"ListValue", "{a: .nan}", "a mapping is not a list"},
+		{"Struct", "[.nan]", "a list is not a mapping"},
 		{"UInt32Value", "x", `"x" is not an integer between 0 and 4294967295`},
 		{"DoubleValue", "x", `"x" is not a number`},
 		{"Int64Value", "1.5", "1.5 is not an integer"},

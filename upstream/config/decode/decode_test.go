@@ -247,10 +247,18 @@ func TestFormIsFoundOut(t *testing.T) {
 			}
 		})
 	}
-	_, err := newDecoder().ClusterText("f", []byte("name: c\nhosts: []\nignore_health_on_host_removal: true\n"), config.FormUnknown)
-	want := one(`f:3:1: cluster "c": ignore_health_on_host_removal belongs to the v3 form, but hosts in line 2 to the v2 form`)
-	if diff := cmp.Diff(want, positioned(err)); diff != "" {
-		t.Errorf("names of both forms (-want +got)\n%s", diff)
+	for _, tt := range []struct{ text, want string }{
+		{"ignore_health_on_host_removal: true", "1: ignore_health_on_host_removal"},
+		{"dns_lookup_family: V4_PREFERRED", "20: dns_lookup_family: V4_PREFERRED"},
+		{strings.TrimSuffix(fmt.Sprintf(check, "receive: [{text: aa}]"), "\n"), "129: health_checks.http_health_check.receive: receive"},
+		{strings.TrimSuffix(fmt.Sprintf(check, "response_buffer_size: 5"), "\n"), "120: health_checks.http_health_check: response_buffer_size"},
+		{"transport_socket: {typed_config: {'@type': x/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}", "44: transport_socket.typed_config: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"},
+	} {
+		_, err := newDecoder().ClusterText("f", []byte("name: c\nhosts: []\n"+tt.text+"\ntls_context: {}\ntyped_dns_resolver_config: {}\n"), config.FormUnknown)
+		want := one("f:3:" + strings.Replace(tt.want, ": ", `: cluster "c": `, 1) + " belongs to the v3 form, but hosts in line 2 to the v2 form")
+		if diff := cmp.Diff(want, positioned(err)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.text, diff)
+		}
 	}
 }
 
@@ -508,6 +516,9 @@ func TestDepthIsLimited(t *testing.T) {
 
 func TestSizeIsLimited(t *testing.T) {
 	d, large := newDecoder(), make([]byte, 64<<20+1)
+	if _, err := d.ClusterBytes(large[1:], config.FormV3, 0); err == nil || !strings.Contains(err.Error(), "the bytes are not a") {
+		t.Errorf("bytes at the limit: %v", err)
+	}
 	for name, parse := range map[string]func() error{
 		"text":  func() error { _, err := d.ClusterText("", large, config.FormV3); return err },
 		"bytes": func() error { _, err := d.ClusterBytes(large, config.FormV3, 0); return err },

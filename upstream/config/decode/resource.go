@@ -74,13 +74,13 @@ func firstField(value []byte) string {
 			return ""
 		}
 		value = value[n:]
-		if number == 1 && kind == protowire.BytesType {
-			if b, n := protowire.ConsumeBytes(value); n >= 0 && utf8.Valid(b) {
-				name = string(b)
-			}
-		}
 		if n = protowire.ConsumeFieldValue(number, kind, value); n < 0 {
 			return ""
+		}
+		if number == 1 && kind == protowire.BytesType {
+			if b, _ := protowire.ConsumeBytes(value); utf8.Valid(b) {
+				name = string(b)
+			}
 		}
 		value = value[n:]
 	}

@@ -68,6 +68,7 @@ func TestResponseTextMistakes(t *testing.T) {
 		{"resource", "resources:\n- a", `f.yaml:2:3: discovery response: resources: "a" is not a mapping`},
 		{"type", "resources:\n- name: a", `f.yaml:2:3: discovery response: resources: a resource needs "@type"`},
 		{"envelope", "resources:\n- {\"@type\": x/envoy.service.discovery.v3.Resource}", `f.yaml:2:3: discovery response: resources: the envelope of a resource needs "resource"`},
+		{"two", "resources: a\nresource: []", "f.yaml:1:12: discovery response: resources: \"a\" is not a list\nf.yaml:2:1: discovery response: resource: unknown field, known are version_info, resources, type_url, nonce, canary and control_plane"},
 		{"twice", "nonce: a\nnonce: b", `f.yaml:2:1: discovery response: nonce: duplicate key "nonce", first used in line 1`},
 	}
 	for _, tt := range tests {
@@ -85,6 +86,35 @@ func TestResponseTextMistakes(t *testing.T) {
 	const want = `f.yaml:2:3: load assignment "a": @type: "x/envoy.config.cluster.v3.Cluster" is not envoy.config.endpoint.v3.ClusterLoadAssignment or envoy.api.v2.ClusterLoadAssignment`
 	if _, err := d.AssignmentResource(&list[0]); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestNamesOfWireResources: the name of a resource is the last text in its first field, if
+// its type is known to have it there and all of it can be read.
+func TestNamesOfWireResources(t *testing.T) {
+	const a, b, number = "\x0a\x01a", "\x0a\x01b", "\x08\x07"
+	for _, tt := range []struct{ typeURL, value, want string }{
+		{"envoy.config.cluster.v3.Cluster", a, "a"},
+		{"envoy.api.v2.Cluster", a, "a"},
+		{"envoy.config.endpoint.v3.ClusterLoadAssignment", a, "a"},
+		{"envoy.api.v2.ClusterLoadAssignment", a, "a"},
+		{"envoy.service.runtime.v3.Runtime", a, "a"},
+		{"envoy.extensions.transport_sockets.tls.v3.Secret", a, "a"},
+		{"envoy.api.v2.auth.Secret", a, "a"},
+		{"type.googleapis.com/envoy.api.v2.Cluster", a, "a"},
+		{"google.protobuf.StringValue", a, ""},
+		{"envoy.api.v2.Cluster", "", ""},
+		{"envoy.api.v2.Cluster", a + b, "b"},
+		{"envoy.api.v2.Cluster", number + a + number, "a"},
+		{"envoy.api.v2.Cluster", "\x12\x01x" + a + "\x12\x01y", "a"},
+		{"envoy.api.v2.Cluster", a + "\x0a\x01\xff", "a"},
+		{"envoy.api.v2.Cluster", a + "\x0a\x02b", ""},
+		{"envoy.api.v2.Cluster", a + "\xff", ""},
+		{"envoy.api.v2.Cluster", a + "\x12\x05y", ""},
+	} {
+		if r := WireResource(tt.typeURL, []byte(tt.value), 3); r.Name != tt.want || r.Index != 3 || r.TypeURL != tt.typeURL || string(r.Bytes()) != tt.value {
+			t.Errorf("%s with %q: %+v, want the name %q", tt.typeURL, tt.value, r, tt.want)
+		}
 	}
 }
 
