@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net/netip"
 	"os"
@@ -79,7 +80,7 @@ func (s *system) current() (*settings, map[string][]netip.Addr) {
 // it uses the settings of this machine.
 func readSettings(r io.Reader) *settings {
 	out := &settings{ndots: 1, timeout: 5 * time.Second, attempts: 2}
-	if c, err := dns.ClientConfigFromReader(r); err == nil {
+	if c, err := dns.ClientConfigFromReader(shortLines(r)); err == nil {
 		out.search, out.ndots = c.Search, c.Ndots
 		out.timeout = time.Duration(min(c.Timeout, 30)) * time.Second
 		out.attempts = min(c.Attempts, 5)
@@ -93,6 +94,21 @@ func readSettings(r io.Reader) *settings {
 		out.servers = []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 53), netip.AddrPortFrom(netip.IPv6Loopback(), 53)}
 	}
 	return out
+}
+
+// shortLines returns the lines of r without those at which the parser of resolver
+// configurations would stop.
+func shortLines(r io.Reader) io.Reader {
+	var kept bytes.Buffer
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxSystemFile+1) // no line is longer
+	for lines.Scan() {
+		if line := lines.Bytes(); len(line) < bufio.MaxScanTokenSize {
+			kept.Write(line)
+			kept.WriteByte('\n')
+		}
+	}
+	return &kept
 }
 
 // names returns the full names to try for name, in order.

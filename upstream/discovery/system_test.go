@@ -21,6 +21,7 @@ func TestResolverConfiguration(t *testing.T) {
 		{"domain", "domain a.example\n", "[127.0.0.1:53 [::1]:53] [a.example] 1 5s 2"},
 		{"at-most-three", strings.Repeat("nameserver 10.0.0.1\n", 9), "[10.0.0.1:53 10.0.0.1:53 10.0.0.1:53] [] 1 5s 2"},
 		{"endless-line", strings.Repeat("x", 1<<20), "[127.0.0.1:53 [::1]:53] [] 1 5s 2"},
+		{"long-lines", "nameserver 10.0.0.1\n" + fmt.Sprintf("%-65535s\n%-65536s\n%-65537s\n", "nameserver 10.0.0.2", "nameserver 10.0.0.3", "#") + "options ndots:3\nsearch a.example", "[10.0.0.1:53 10.0.0.2:53] [a.example] 3 5s 2"},
 	} {
 		s := readSettings(strings.NewReader(tt.text))
 		if got := fmt.Sprint(s.servers, s.search, s.ndots, s.timeout, s.attempts); got != tt.want {
