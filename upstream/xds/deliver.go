@@ -73,7 +73,11 @@ func (m *mux) handle(r *response) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t.nonce = r.nonce
+	former := t.reply
 	t.reply = &reply{nonce: r.nonce, problem: summary(faults)}
+	if m.delta { // else the nonce of this response makes former void
+		t.reply.first = former.heir(len(faults) == 0)
+	}
 	switch {
 	case len(faults) == 0:
 		t.version = r.version

@@ -72,6 +72,19 @@ type reply struct {
 	nonce   string
 	problem string // error text; empty if accepted
 	after   time.Time
+	first   *reply // an unsent refusal of an earlier response; delta only
+}
+
+// heir returns what a newer reply still has to send first. The server must see that the
+// newest refused response was refused, though a later one is accepted.
+func (r *reply) heir(accepted bool) *reply {
+	switch {
+	case r == nil:
+		return nil
+	case r.problem != "" && accepted:
+		return &reply{nonce: r.nonce, problem: r.problem}
+	}
+	return r.first
 }
 
 // entry is one resource.

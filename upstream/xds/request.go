@@ -76,8 +76,13 @@ func (m *mux) next(first bool) proto.Message {
 		if !t.dueLocked(now) {
 			continue
 		}
+		var rest *reply
+		if t.reply != nil && t.reply.first != nil {
+			rest, t.reply = t.reply, t.reply.first
+			rest.first = nil
+		}
 		q := m.messageLocked(t, first)
-		t.opened, t.reply, t.settled = true, nil, false
+		t.opened, t.reply, t.settled = true, rest, false
 		t.forgetLocked()
 		t.asked = make(map[string]bool, len(t.entries))
 		if !t.kind.service().wildcard {

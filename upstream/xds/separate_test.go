@@ -165,10 +165,55 @@ func TestRefusalsInARowAreSpaced(t *testing.T) {
 		}
 		equal(t, "third", s.answer(t, bad), "")
 		good := answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}}
-		if reply := s.answer(t, good); !strings.Contains(reply, "nonce=n2\n") || strings.Contains(reply, "error") {
+		if reply := s.answer(t, good); !strings.Contains(reply, "nonce=n2\n") || strings.Contains(reply, "error") != r.delta {
 			t.Errorf("reply %s, want that the good one is accepted at once", reply)
 		}
 	})
+}
+
+// TestRefusalsAreNotLost: in the delta variant, where each response has its reply, the last
+// refusal is sent although responses were accepted before its turn came.
+func TestRefusalsAreNotLost(t *testing.T) {
+	for _, tt := range []struct {
+		responses, want string // with a ! for a refused response
+		delta           bool
+	}{
+		{"n1", "n1", true},
+		{"n1!", "n1!", true},
+		{"n1! n2", "n1! n2", true},
+		{"n1! n2 n3", "n1! n3", true},
+		{"n1! n2! n3", "n2! n3", true},
+		{"n1! n2 n3!", "n1! n3!", true},
+		{"n1! n2 n3! n4! n5", "n4! n5", true},
+		{"n1 n2! n3", "n2! n3", true},
+		{"n1! n2", "n2", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, tt.delta, func(c *Config) { c.ADS.RateLimit = &config.RateLimit{MaxTokens: 1, FillRate: 1} })
+			r.start()
+			s := r.open()
+			s.says()
+			for nonce := range strings.FieldsSeq(tt.responses) {
+				a := answer{kind: clusterKind, version: "1", nonce: strings.TrimSuffix(nonce, "!")}
+				if a.nonce != nonce {
+					a.resources = []proto.Message{edsCluster("a", timeout(-1))}
+				}
+				equal(t, "at once", s.answer(t, a), "")
+			}
+			time.Sleep(10 * time.Second)
+			var got []string
+			for line := range strings.Lines(s.says()) {
+				_, nonce, _ := strings.Cut(line, "nonce=")
+				if nonce, _, refused := strings.Cut(strings.TrimSpace(nonce), " error="); refused {
+					got = append(got, nonce+"!")
+				} else {
+					got = append(got, nonce)
+				}
+			}
+			equal(t, tt.responses, strings.Join(got, " "), tt.want)
+			r.stop()
+		})
+	}
 }
 
 func TestNodeOnFirstMessageOnly(t *testing.T) {

@@ -138,7 +138,8 @@ func (s *session) speak(ctx context.Context) error {
 }
 
 // say issues the requests that are due, as fast as the rate limit permits. If the
-// server does not read them, replies to older responses give way to newer ones.
+// server does not read them, replies to older responses give way to newer ones; of the
+// delta variant, one refusal stays until it is sent.
 func (s *session) say() {
 	m := s.m
 	for !s.limited && len(s.out) < cap(s.out) {
