@@ -150,7 +150,7 @@ b'`: "ab", "`a\nb`": "a\nb", `undefined`: "null", `true`: "true", `"\ud83d"`: "\
 		`"\n\t\r\b\f\v\\\""`: "\n\t\r\b\f\v\\\"", `+2`: "2", `1e+5`: "100000", `2E-1`: "0.2", `0xe1`: "225", `-0.5`: "-0.5", `/**/1/**/`: "1", `//` + "\n1": "1",
 		`"a//b"`: "a//b", `"$"`: "$", "`$`": "$", "`\n`": "\n", `"it's"`: "it's", `null`: "null", `false`: "false",
 	} {
-		for _, form := range []string{"{a:%s}", "module.exports = { 'a' : %s , } ;", "// x\n({a:%s})"} {
+		for _, form := range []string{"{a:%s}", "module.exports = { 'a' : %s , } ;", "exports={a:%s}", "// x\n({a:%s})"} {
 			root, errs := parseLiteral(fmt.Appendf(nil, form, text))
 			if errs != nil || len(root.Content) != 2 || root.Content[1].Value != want {
 				t.Errorf(form+": %v, want %q", text, errs, want)

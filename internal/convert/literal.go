@@ -22,8 +22,8 @@ type literalReader struct {
 }
 
 // parseLiteral parses a file that is the literal of an object, as StatsD for Node.js
-// reads it. Parentheses around it, module.exports = before it and a semicolon after it
-// are accepted.
+// reads it. Parentheses around it, exports = or module.exports = before it and a semicolon
+// after it are accepted.
 func parseLiteral(text []byte) (*yaml.Node, []*conftree.Error) {
 	if !utf8.Valid(text) {
 		return nil, []*conftree.Error{{Line: 1, Column: 1, Message: "not valid UTF-8"}}
@@ -31,7 +31,7 @@ func parseLiteral(text []byte) (*yaml.Node, []*conftree.Error) {
 	r := &literalReader{text: strings.TrimPrefix(string(text), "\uFEFF")}
 	r.lines = newLineIndex([]byte(r.text))
 	r.space()
-	if rest, ok := strings.CutPrefix(r.text[r.at:], "module.exports"); ok {
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(r.text[r.at:], "module."), "exports"); ok {
 		r.at = len(r.text) - len(rest)
 		r.space()
 		r.expect('=')
