@@ -85,3 +85,64 @@ func TestFamiliesOfOneSeries(t *testing.T) {
 		g.mu.Unlock()
 	}
 }
+
+// TestOneSeriesWithoutLabels: the exposition shows one series without labels of a family,
+// so another one collides with it, but only while it lasts.
+func TestOneSeriesWithoutLabels(t *testing.T) {
+	for _, tt := range []struct {
+		name, before, gone, after string
+		collisions                uint64
+	}{
+		{"alone-first", "x-a:1|c\nx-a:1|c|#k:1", "", "x.a:1|c", 1},
+		{"alone-last", "x-a:1|c|#k:1\nx-a:1|c", "", "x.a:1|c", 1},
+		{"came-back", "x-a:1|c|#k:1\nx-a:1|c", "x-a", "x-a:1|c", 0},
+		{"came-back-to-two", "x-a:1|c\nx-a:1|c|#k:1\nx-a:1|c|#k:2", "x-a", "x.a:1|c", 0},
+		{"others-came-back", "x-a:1|c\nx-a:1|c|#k:1", "x-a.k.1", "x-a:1|c|#k:1\nx.a:1|c", 1},
+		{"came-back-alone", "x-a:1|c", "x-a", "x.a:1|c\nx.a:1|c|#k:1", 0},
+		{"histograms", "x-a:1|ms", "x-a", "x-a:1|ms", 0},
+		{"two-histograms", "x-a:1|ms", "", "x.a:1|ms", 1},
+	} {
+		r := newRig(t, Config{})
+		r.send(tt.before)
+		if n := r.Forget(func(name string) bool { return name == tt.gone }); (n == 1) != (tt.gone != "") {
+			t.Fatalf("%s: %d series are gone", tt.name, n)
+		}
+		r.send(tt.after)
+		if got := r.Report().Collisions; got != tt.collisions {
+			t.Errorf("%s: %d collisions, want %d", tt.name, got, tt.collisions)
+		}
+	}
+}
+
+// TestTrimUnused: a list of 1024 elements or more loses the unused ones at its end once
+// three quarters are unused.
+func TestTrimUnused(t *testing.T) {
+	for _, tt := range []struct{ len, used, want int }{
+		{1023, 1, 1023}, {1024, 256, 256}, {1024, 257, 1024}, {2000, 500, 500}, {2000, 501, 2000}, {1024, 0, 0},
+	} {
+		list, free := make([]int, tt.len), []uint32(nil)
+		for x := range list {
+			if list[x] = 1; x >= tt.used {
+				list[x], free = 0, append(free, uint32(x))
+			}
+		}
+		list, free = trimUnused(list, free, func(v *int) bool { return *v == 0 })
+		if len(list) != tt.want || len(free) != tt.want-tt.used {
+			t.Errorf("%d of %d used: %d are left, of which %d are free, want %d", tt.used, tt.len, len(list), len(free), tt.want)
+		}
+	}
+	// Unused elements before the last used one stay.
+	list := make([]int, 1024)
+	var free []uint32
+	for x := range list {
+		if x == 100 || x == 0 {
+			list[x] = 1
+		} else {
+			free = append(free, uint32(x))
+		}
+	}
+	list, free = trimUnused(list, free, func(v *int) bool { return *v == 0 })
+	if len(list) != 101 || cap(list) > 200 || len(free) != 99 || free[0] != 1 || free[98] != 99 {
+		t.Errorf("%d of %d left, %d of them free: %v", len(list), cap(list), len(free), free)
+	}
+}
