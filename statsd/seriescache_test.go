@@ -242,3 +242,26 @@ func TestFirstVariant(t *testing.T) {
 		t.Error("a line without a cell has a variant")
 	}
 }
+
+// TestFingerprintsAreComparedCompletely has keys that differ only in one part of their
+// fingerprints: each is another key.
+func TestFingerprintsAreComparedCompletely(t *testing.T) {
+	tab := newSeriesCache(1000, plenty())
+	key := lineKey{1, 1}
+	same, _ := key.print(line.Counter)
+	near := key // the same slot, another fingerprint
+	for near[0]++; ; near[0]++ {
+		if p, _ := near.print(line.Counter); p != same && tab.home(p[0]) == tab.home(same[0]) {
+			break
+		}
+	}
+	tab.put(&key, line.Counter, cacheEntry{cell: 1})
+	for _, other := range []lineKey{{1, 2}, near, {near[0], 2}} {
+		if s := tab.find(&other, line.Counter); s != nil {
+			t.Errorf("%v is found as %v", other, key)
+		}
+	}
+	if s := tab.find(&key, line.Counter); s == nil || s.cell != 1 {
+		t.Errorf("found %v", s)
+	}
+}
