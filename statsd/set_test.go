@@ -3,6 +3,7 @@ package statsd
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -250,6 +251,39 @@ func TestTopSketchLooks(t *testing.T) {
 	}
 	if len(top) != 4 {
 		t.Errorf("%d names of 4: %v", len(top), top)
+	}
+}
+
+// TestTopSketchSamples: the first 1024 lines are all counted, then one in 64 on average,
+// which stands for as many.
+func TestTopSketchSamples(t *testing.T) {
+	var s topSketch
+	for range 2 {
+		for n := range 1023 {
+			if s.look(1, 2); s.wait != 1 || s.stands != 1 {
+				t.Fatalf("after %d lines the next one sampled is number %d, for %d", n+1, s.wait, s.stands)
+			}
+		}
+		const looks = 10_000
+		sum, least, most := 0, 1000, 0
+		for range looks {
+			s.look(2, 2)
+			sum, least, most = sum+s.wait, min(least, s.wait), max(most, s.wait)
+			if s.stands != 64 {
+				t.Fatalf("a line stands for %d", s.stands)
+			}
+		}
+		if mean := sum / looks; mean < 62 || mean > 66 || least != 1 || most != 127 {
+			t.Errorf("every %dth line is sampled, at distances from %d to %d", mean, least, most)
+		}
+		counts := map[uint32]uint64{1: 5}
+		s.take(counts)
+		if want := map[uint32]uint64{1: 5 + 2*1023, 2: 2 + 2*64*(looks-1)}; !maps.Equal(counts, want) {
+			t.Errorf("counts %v, want %v", counts, want)
+		}
+		if s.n != 0 || s.wait != 0 || s.stands != 0 || s.looks != 0 {
+			t.Errorf("after the end of an interval: %+v", s)
+		}
 	}
 }
 
