@@ -251,3 +251,28 @@ func TestAvailableMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestChargesOfSeries pins what series are charged: their names and tags, tokens and
+// families, and for sets and histograms what these need at least.
+func TestChargesOfSeries(t *testing.T) {
+	for in, want := range map[string]int64{
+		"a:1|c":                          192 + 60 + 151, // 140 and 20 for the token, and 1, rounded up to 32
+		strings.Repeat("a", 32) + ":1|c": 224 + 60 + 182,
+		"a.b.c:1|c":                      224 + 60 + 151,
+		"a:1|g|#k:v":                     224 + 60 + 151,
+		"a:1|c|#k:v,l":                   256 + 60 + 151,
+		"a:1|c\na:1|c|#k:v":              192 + 224 + 60 + 151,
+		"a.b:1|c\na.c:1|c":               2*192 + 2*60 + 151,
+		"a:1|ms":                         1376 + 60 + 151 + 102,
+		"a:x|s":                          16<<10 + 192 + 60 + 151,
+	} {
+		r := newRig(t, Config{})
+		r.send(in)
+		for _, when := range []string{"created", "flushed"} {
+			if got := r.registry.memory.used.Load(); got != want {
+				t.Errorf("%.20q, %s: %d bytes are charged, want %d", in, when, got, want)
+			}
+			r.flush()
+		}
+	}
+}
