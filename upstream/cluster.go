@@ -311,14 +311,12 @@ func (c *Cluster) newBalancer() {
 		LocalityWeighted: l.LocalityWeighted,
 		Zone:             lb.ZoneConfig{Enabled: c.zoneEnabled.Load},
 		ChoiceCount:      int(l.LeastRequest.ChoiceCount), Ring: l.RingHash, MaglevTableSize: l.Maglev.TableSize,
+		HashBalanceFactor: l.HashBalanceFactor, ActiveRequests: c.stats.RqActive.Value,
 		UseHostname:       l.UseHostnameForHashing,
 		MetadataNamespace: c.env.product + ".lb", AltNamespace: "envoy.lb",
 	}
 	if b := l.LeastRequest.Bias; l.Policy == config.LeastRequestPolicy && (b.Key != "" || b.Default != 1) {
 		o.ActiveRequestBias = c.bias(b)
-	}
-	if f := l.HashBalanceFactor; f > 0 {
-		o.HashBalanceFactor, o.ActiveRequests = f, c.stats.RqActive.Value
 	}
 	if slow := l.SlowStart; slow != nil {
 		o.SlowStart = lb.SlowStart{Window: slow.Window, MinWeight: slow.MinWeightPercent / 100}

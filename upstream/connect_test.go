@@ -72,14 +72,18 @@ func TestConnectCountsUse(t *testing.T) {
 		t.Error("not what it was made for")
 	}
 	c.Begin()
-	if _, err := c.Write([]byte("hello")); err != nil {
-		t.Fatal(err)
+	for _, part := range []string{"h", "ello"} {
+		if _, err := c.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := peer.Write([]byte("hi!")); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.Read(make([]byte, 10)); n != 3 || err != nil {
-		t.Fatalf("read %d, %v", n, err)
+	for range 3 {
+		if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Fatalf("read %d, %v", n, err)
+		}
 	}
 	r.check("cluster.c.", stats{"upstream_cx_total": 1, "upstream_cx_active": 1, "upstream_cx_tx_bytes_total": 5, "upstream_cx_rx_bytes_total": 3})
 	r.st.Flush(store.FlushOptions{}).Close()

@@ -73,6 +73,64 @@ func TestInitOrder(t *testing.T) {
 	}
 }
 
+// dependent is a source that needs other clusters or does not.
+type dependent struct {
+	*manual
+	secondary bool
+}
+
+func (d dependent) Secondary() bool { return d.secondary }
+
+// TestSourcesSayWhetherTheyDepend: the word of a source counts more than the type of its
+// cluster.
+func TestSourcesSayWhetherTheyDepend(t *testing.T) {
+	for _, secondary := range []bool{false, true} {
+		r := newRig(t, func(c *Config) {
+			source := c.Source
+			c.Source = func(cl *config.Cluster) (Source, error) {
+				s, err := source(cl)
+				if err == nil && cl.Name == "c" {
+					s = dependent{s.(*manual), secondary}
+				}
+				return s, err
+			}
+		})
+		r.Start()
+		r.add(byDNS("first"), byEDS("c", ""))
+		first := r.source("first")
+		r.mu.Lock()
+		started := r.sources["c"].started
+		r.mu.Unlock()
+		if !secondary {
+			<-started
+		}
+		if n := len(r.Manager.waiting); (n == 1) != secondary {
+			t.Errorf("secondary %t: %d clusters wait", secondary, n)
+		}
+		first.DiscoveryDone()
+		if secondary {
+			<-started
+		}
+	}
+}
+
+// TestReadyTwice: a cluster that is ready again, or was removed meanwhile, changes nothing.
+func TestReadyTwice(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	r.add(byDNS("c"), byDNS("gone"))
+	c, gone := r.source("c"), r.source("gone")
+	c.DiscoveryDone()
+	r.Remove("gone")
+	r.events()
+	r.clusterReady(c)
+	r.clusterReady(gone)
+	if got := r.events(); got != "" {
+		t.Errorf("told %q", got)
+	}
+	r.check("cluster_manager.", map[string]uint64{"active_clusters": 1, "warming_clusters": 0})
+}
+
 func TestSecondaryAddedWhilePrimariesWait(t *testing.T) {
 	r := newRig(t, nil)
 	r.Start()
@@ -274,11 +332,53 @@ circuit_breakers: {thresholds: [{max_connections: 5, max_retries: 0}]}`), "name:
 	if r.value("cluster.other_one.membership_total") != 2 {
 		t.Error("statistics are not under the alternative name")
 	}
-	// Stopping early stops.
-	n := 0
-	r.Clusters(func(*View) bool { n++; return false })
-	if n != 1 {
-		t.Errorf("%d views after a stop", n)
+}
+
+// TestWalksStop: whoever has seen enough is shown no more, and else sees all.
+func TestWalksStop(t *testing.T) {
+	r, c := started(t, nil, static("c", 2, "track_cluster_stats: {per_endpoint_stats: true}"))
+	c.UpdateHosts(0, &Assignment{Priorities: []PriorityHosts{{Hosts: []host.Spec{spec(1), spec(2)}}, {Hosts: []host.Spec{spec(3), spec(4)}}}})
+	r.add(static("d", 1, "track_cluster_stats: {per_endpoint_stats: true}"), byEDS("w2", ""), byEDS("w1", ""))
+	names := func(walk func(func(*status.Cluster) bool)) func(func(string) bool) {
+		return func(yield func(string) bool) { walk(func(v *status.Cluster) bool { return yield(v.Name) }) }
+	}
+	views := func(walk func(func(*View) bool)) func(func(string) bool) {
+		return func(yield func(string) bool) { walk(func(v *View) bool { return yield(v.Name) }) }
+	}
+	for what, tt := range map[string]struct {
+		walk func(yield func(string) bool)
+		want string
+	}{
+		"clusters": {views(r.Clusters), "c d"},
+		"warming":  {views(r.Warming), "w1 w2"},
+		"statuses": {names(r.Statuses), "c d"},
+		"tracked":  {names(r.Tracked), "c d"},
+		"hosts": {func(yield func(string) bool) {
+			r.Clusters(func(v *View) bool {
+				v.Hosts(func(h *host.Host) bool { return yield(h.AddressText()) })
+				return false
+			})
+		}, "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 10.0.0.4:80"},
+		"hosts of a status": {func(yield func(string) bool) {
+			r.Statuses(func(c *status.Cluster) bool {
+				c.Hosts(func(h *status.Host) bool { return yield(h.Address.String()) })
+				return false
+			})
+		}, "10.0.0.1:80 10.0.0.2:80 10.0.0.3:80 10.0.0.4:80"},
+	} {
+		want := strings.Fields(tt.want)
+		for n := range len(want) {
+			var got []string
+			tt.walk(func(name string) bool { got = append(got, name); return len(got) <= n })
+			if !slices.Equal(got, want[:n+1]) {
+				t.Errorf("%s: the first %d are %q, want %q", what, n+1, got, want[:n+1])
+			}
+		}
+		var got []string
+		tt.walk(func(name string) bool { got = append(got, name); return true })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
 	}
 }
 

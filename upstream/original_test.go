@@ -44,6 +44,14 @@ func TestOriginalDst(t *testing.T) {
 	})
 }
 
+// TestOriginalsHaveNoLocalityWeights: there is no assignment that states them.
+func TestOriginalsHaveNoLocalityWeights(t *testing.T) {
+	_, c := started(t, nil, originalText+"common_lb_config: {locality_weighted_lb_config: {}}\n")
+	if h, err := c.Pick(&lb.Context{Destination: spec(1).Address}); err != nil || h.AddressText() != "10.0.0.1:80" || shown(c) != "0:1" {
+		t.Errorf("picked %v, %v; hosts %s", h, err, shown(c))
+	}
+}
+
 func TestManyOriginalsAreShownAndGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := started(t, nil, originalText)

@@ -65,6 +65,9 @@ func TestBusyTunnelKeepsItsSilentDirection(t *testing.T) {
 		if written != 5 {
 			t.Errorf("%d bytes are counted", written)
 		}
+		if d := moved.since(time.Now()); d != time.Minute {
+			t.Errorf("ended %v after the data, want 1m", d)
+		}
 	})
 }
 
