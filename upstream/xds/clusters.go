@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -205,12 +206,7 @@ func (c *Client) Failures(yield func(*Failure) bool) {
 	s.mu.Lock()
 	list := slices.Collect(maps.Values(s.failures))
 	s.mu.Unlock()
-	slices.SortFunc(list, func(a, b *Failure) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *Failure) int { return strings.Compare(a.Name, b.Name) })
 	for _, f := range list {
 		if !yield(f) {
 			return

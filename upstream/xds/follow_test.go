@@ -3,6 +3,7 @@ package xds
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -455,6 +456,51 @@ func TestTooLargeAssignmentStopsNoOther(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFailuresAreInTheOrderOfNames: and whoever has seen enough is shown no more.
+func TestFailuresAreInTheOrderOfNames(t *testing.T) {
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		want := []string{"a", "b", "c", "d"}
+		a := answer{kind: clusterKind, version: "1", nonce: "n1"}
+		for _, name := range []string{"c", "a", "d", "b"} {
+			a.resources = append(a.resources, edsCluster(name, timeout(-time.Second)))
+		}
+		s.answer(t, a)
+		for most := range want {
+			var got []string
+			for f := range r.c.Failures {
+				if got = append(got, f.Name); len(got) > most {
+					break
+				}
+			}
+			if !slices.Equal(got, want[:most+1]) {
+				t.Errorf("got %q, want %q", got, want[:most+1])
+			}
+		}
+	})
+}
+
+// TestSameClusterIsNotReadAgain: what is wrong with it is logged once.
+func TestSameClusterIsNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(onDisk)
+		r := newRig(t, false, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(d, nil)) })
+		r.start()
+		s := r.open()
+		s.says()
+		for i, seconds := range []time.Duration{time.Second, time.Second, time.Minute, time.Minute} {
+			s.answer(t, answer{kind: clusterKind, version: fmt.Sprint(i), nonce: "n", resources: []proto.Message{
+				edsCluster(strings.Repeat("n", 61), timeout(seconds)),
+			}})
+			d.mu.Lock()
+			if n, want := strings.Count(d.log.String(), "level=WARN"), i/2+1; n != want {
+				t.Errorf("%d warnings after update %d, want %d:\n%s", n, i+1, want, &d.log)
+			}
+			d.mu.Unlock()
+		}
+		r.stop()
+	})
 }
 
 // TestFailuresOfMissingClusters: the failure of a cluster that a response lacks is kept,

@@ -47,13 +47,10 @@ func (t *topic) dueLocked(now time.Time) bool {
 }
 
 // outdatedLocked reports whether the requested names differ from the names known to
-// the server. The mux's mu is held.
+// the server. Entries of a wildcard kind have no subscribers. The mux's mu is held.
 func (t *topic) outdatedLocked() bool {
 	if !t.opened {
 		return t.wantedLocked()
-	}
-	if t.kind.service().wildcard {
-		return false
 	}
 	asking := 0
 	for name, e := range t.entries {
@@ -97,9 +94,6 @@ func (m *mux) next(first bool) proto.Message {
 
 // namesLocked returns the requested names, sorted.
 func (t *topic) namesLocked() []string {
-	if t.kind.service().wildcard {
-		return nil
-	}
 	var names []string
 	for name, e := range t.entries {
 		if len(e.subscribers) > 0 {

@@ -647,6 +647,27 @@ func TestSecretsOfAllSockets(t *testing.T) {
 	}
 }
 
+// TestSecretStatesAreInTheOrderOfNames: and whoever has seen enough is shown no more.
+func TestSecretStatesAreInTheOrderOfNames(t *testing.T) {
+	var c Client
+	c.secrets.feeds = map[string]*secretFeed{}
+	for key, name := range map[string]string{"1": "c", "2": "a", "3": "b"} {
+		c.secrets.feeds[key] = &secretFeed{source: &config.SecretSource{Name: name}}
+	}
+	want := []string{"a", "b", "c"}
+	for most := range want {
+		var got []string
+		for s := range c.SecretStates {
+			if got = append(got, s.Name); len(got) > most {
+				break
+			}
+		}
+		if !slices.Equal(got, want[:most+1]) {
+			t.Errorf("got %q, want %q", got, want[:most+1])
+		}
+	}
+}
+
 func TestScopeNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"plain": "plain", "spiffe://a.example/x": "spiffe_a.example/x", "file:/a": "file_a", "a:b": "a_b", ".a.": "a",
