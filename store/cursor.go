@@ -140,8 +140,14 @@ func (c *Cursor) lookAhead() {
 		return
 	}
 	next := c.chunk[:min(len(c.chunk), batchSteps)]
-	n := 0
-	for _, x := range next {
+	prefetch.Lines(&c.hints, c.hintRecords(next))
+	after := c.chunk[len(next):]
+	prefetch.Lines(&c.hints, c.hintValues(after[:min(len(after), batchSteps)]))
+}
+
+// hintRecords sets the hints to the records of stats and returns their number.
+func (c *Cursor) hintRecords(ids []id) (n int) {
+	for _, x := range ids {
 		if b, i := c.block(x), x&(1<<slotBits-1); b != nil {
 			if records, from := b.arena.Load().b, int(b.offset[i]); from < len(records) {
 				c.hints[n] = uintptr(unsafe.Pointer(&records[from]))
@@ -149,17 +155,19 @@ func (c *Cursor) lookAhead() {
 			}
 		}
 	}
-	prefetch.Lines(&c.hints, n)
-	after := c.chunk[len(next):]
-	n = 0
-	for _, x := range after[:min(len(after), batchSteps)] {
+	return n
+}
+
+// hintValues sets the hints to the offsets and values of stats and returns their number.
+func (c *Cursor) hintValues(ids []id) (n int) {
+	for _, x := range ids {
 		if b, i := c.block(x), x&(1<<slotBits-1); b != nil && b.pg != nil {
 			c.hints[n] = uintptr(unsafe.Pointer(&b.offset[i]))
 			c.hints[n+1] = b.pg.address(int(i))
 			n += 2
 		}
 	}
-	prefetch.Lines(&c.hints, n)
+	return n
 }
 
 // stand moves c to x. It returns false if that stat has ended.
@@ -169,14 +177,8 @@ func (c *Cursor) stand(x id) bool {
 	return c.Next()
 }
 
-// block returns the block of x, which can be younger than the cursor's list.
-func (c *Cursor) block(x id) *block {
-	n := int(x >> slotBits)
-	if n >= len(c.blocks) {
-		c.blocks = c.s.blocks.All()
-	}
-	return c.blocks[n].Load()
-}
+// block returns the block of x, which must not be younger than the cursor.
+func (c *Cursor) block(x id) *block { return c.blocks[x>>slotBits].Load() }
 
 // ID returns a small number that is unique while the view is open.
 func (c *Cursor) ID() uint32 { return c.x }

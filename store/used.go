@@ -38,15 +38,11 @@ func (c *Cursor) nextChunk() {
 // keepUsed appends the ids of used stats in the chunk.
 func (c *Cursor) keepUsed(kept []id) []id {
 	for _, x := range c.chunk {
-		n, i := int(x>>slotBits), int(x&(1<<slotBits-1))
-		if n >= len(c.used) {
-			c.used = append(c.used, make([]usedBits, n+1-len(c.used))...)
-		}
-		u := &c.used[n]
+		u := &c.used[x>>slotBits]
 		if !u.known {
 			u.note(c.block(x))
 		}
-		if u.bits.has(i) {
+		if u.bits.has(int(x & (1<<slotBits - 1))) {
 			kept = append(kept, x)
 		}
 	}

@@ -115,13 +115,13 @@ func (v *View) cursor(chunks [][]id) Cursor {
 // program's own stat takes precedence over one from network input. The cursor
 // is valid while v is open.
 func (v *View) Find(name string) (Cursor, bool) {
-	c := v.cursor(nil)
 	for _, network := range []bool{false, true} {
 		if b, i, ok := v.s.find(v.s.lookup.hash(network, name), network, name); ok {
+			c := v.cursor(nil)
 			return c, c.stand(makeID(b.index, i))
 		}
 	}
-	return c, false
+	return v.cursor(nil), false
 }
 
 // namesOf returns the up-to-date order of a set, which is maintained from the

@@ -123,9 +123,9 @@ func (c *Cursor) Ref() uint64 { return c.b.ref(c.i) }
 
 // FindRef is [View.Find] for the stat with a reference.
 func (v *View) FindRef(ref uint64) (Cursor, bool) {
-	c := v.cursor(nil)
 	b, i := v.s.at(id(ref))
 	found := b != nil && i < slotsPerBlock && b.ref(i) == ref && b.alive.has(i)
+	c := v.cursor(nil)
 	return c, found && c.stand(id(ref))
 }
 
