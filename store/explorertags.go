@@ -181,19 +181,12 @@ func (a *answer) tags(v *View) []TagCount {
 			}
 			for k := range c.tags {
 				sums := &c.tags[k]
-				name := x.s.names.at(sums.num)
-				if name == nil {
-					continue
-				}
-				t := total(name.String())
+				t := total(x.s.names.at(sums.num).String()) // the view keeps the name
 				t.series += sums.n
 				if sums.cut {
 					t.lower(sums.hashes[len(sums.hashes)-1])
 				}
 				for _, h := range sums.hashes {
-					if h > t.most {
-						break
-					}
 					t.add(h)
 				}
 			}

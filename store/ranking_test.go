@@ -1,0 +1,338 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// rankingOf returns the ranking of counters, and of all other scalars, that x has after
+// a question.
+func rankingOf(t *testing.T, x *Explorer, q Explore) *ranking {
+	t.Helper()
+	if _, err := x.Explore(q); err != nil {
+		t.Fatal(err)
+	}
+	return &x.names[Scalars]
+}
+
+// TestRankingFindsPositions compares each search with a walk over all keys.
+func TestRankingFindsPositions(t *testing.T) {
+	st := New(Options{})
+	for i := range 1500 {
+		st.Root().Counter(fmt.Sprintf("%c%d.%d", 'a'+i%3, i/3%20, i))
+	}
+	st.Root().Counter("b7") // also the first part of others
+	r := rankingOf(t, st.NewExplorer(), Explore{})
+	var keys [][]byte
+	for i := range r.size() {
+		keys = append(keys, bytes.Clone(r.keyAt(i)))
+	}
+	if len(keys) != 1501 || !slices.IsSortedFunc(keys, bytes.Compare) {
+		t.Fatalf("%d keys, or not in order", len(keys))
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		of := random.IntN(len(keys))
+		prefix := keys[of][:random.IntN(len(keys[of]))]
+		switch random.IntN(8) {
+		case 0:
+			prefix = []byte("c")[:random.IntN(2)]
+		case 1:
+			prefix = []byte("zz")
+		case 2:
+			prefix = []byte("A")
+		case 3:
+			prefix = keys[of]
+		}
+		has := func(i int) bool { return bytes.HasPrefix(keys[i], prefix) }
+		from := random.IntN(len(keys) + 1)
+		within := span{from, from + random.IntN(len(keys)+1-from)}
+		got := r.find(prefix, within)
+		want := span{within.from, within.from}
+		for want.from < within.to && bytes.Compare(keys[want.from], prefix) < 0 {
+			want.from++
+		}
+		for want.to = want.from; want.to < within.to && has(want.to); {
+			want.to++
+		}
+		if got != want {
+			t.Fatalf("prefix %q within %v: found %v, want %v", prefix, within, got, want)
+		}
+		if !has(of) {
+			continue
+		}
+		first := of
+		for first > 0 && has(first-1) {
+			first--
+		}
+		low := random.IntN(of + 1)
+		if got, want := r.startOf(prefix, low, of), max(low, first); got != want {
+			t.Fatalf("prefix %q starts at %d before %d from %d on, want %d", prefix, got, of, low, want)
+		}
+	}
+}
+
+// TestRankingSumsUp compares the sums over spans with those of the stats, whose times, sizes
+// and rates differ, while stats end and are created.
+func TestRankingSumsUp(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	st := New(Options{Now: func() time.Time { return now }})
+	net := st.ScopeWith("", ScopeOptions{Network: true})
+	x := st.NewExplorer()
+	random := rand.New(rand.NewPCG(5, 6))
+	most := 0
+	for round := range 6 {
+		for range random.IntN(900) {
+			net.Counter(fmt.Sprint("n", random.IntN(5000)))
+			if random.IntN(40) == 0 {
+				now = now.Add(time.Second)
+			}
+		}
+		now = now.Add(time.Minute)
+		if round%3 == 2 {
+			st.RemoveNetwork(func(string) bool { return random.IntN(3) == 0 })
+		}
+		rates := map[uint64]float64{}
+		v := st.View()
+		for c := v.ByName(Scalars); c.Next(); {
+			if random.IntN(3) == 0 {
+				rates[c.Ref()] = float64(random.IntN(100))
+			}
+		}
+		r := rankingOf(t, x, Explore{Rates: func(yield func(uint64, float64) bool) {
+			for ref, rate := range rates {
+				if !yield(ref, rate) {
+					return
+				}
+			}
+		}})
+		most = max(most, len(r.chunks))
+		if len(r.slots) > 2*most {
+			t.Errorf("%d slots for %d chunks", len(r.slots), most)
+		}
+		all := slices.Concat(r.chunks...)
+		if r.size() != len(all) {
+			t.Fatalf("%d positions for %d stats", r.size(), len(all))
+		}
+		for i, one := range all {
+			if c, at := r.place(one); c == nil || c.ids[at] != one || i%100 == 0 && r.chunks[slices.Index(r.sums, c)][at] != one {
+				t.Fatalf("stat %d has no place", one)
+			}
+		}
+		for range 40 {
+			from := random.IntN(len(all) + 1)
+			s := span{from, from + random.IntN(len(all)+1-from)}
+			if random.IntN(4) == 0 {
+				s = span{from / runLength * runLength, min(len(all), from/runLength*runLength+runLength)}
+			}
+			since := now.Add(-time.Duration(random.IntN(400)) * time.Second).UnixMilli()
+			var got, want tally
+			r.addTo(x, s, since, &got)
+			for _, one := range all[s.from:s.to] {
+				b, i := st.at(one)
+				at := b.birth(i)
+				if at >= since {
+					want.fresh++
+				}
+				if want.series++; want.series == 1 {
+					want.oldest, want.newest = at, at
+				}
+				want.oldest, want.newest = min(want.oldest, at), max(want.newest, at)
+				want.bytes += uint64(b.sizeOf(i))
+				want.rate += rates[b.ref(i)]
+			}
+			if got != want {
+				t.Fatalf("round %d, span %v: %+v, want %+v", round, s, got, want)
+			}
+		}
+		v.Close()
+	}
+	r := &x.names[Scalars]
+	for _, one := range []id{math.MaxUint32, id(len(r.places)), makeID(0, 1000)} {
+		if c, _ := r.place(one); c != nil {
+			t.Errorf("stat %d, which is not there, has a place", one)
+		}
+	}
+}
+
+// TestRankingKeepsSumsOfChunks: only the sums of chunks that were replaced are made again.
+func TestRankingKeepsSumsOfChunks(t *testing.T) {
+	st := New(Options{})
+	for i := range 4000 {
+		st.Root().Counter(fmt.Sprintf("c%04d", i))
+	}
+	x := st.NewExplorer()
+	r := rankingOf(t, x, Explore{})
+	before := slices.Clone(r.sums)
+	if r = rankingOf(t, x, Explore{}); !slices.Equal(r.sums, before) {
+		t.Error("the sums were made again although nothing changed")
+	}
+	st.Root().Counter("c2000x")
+	r = rankingOf(t, x, Explore{})
+	kept := 0
+	for _, c := range r.sums {
+		if slices.Contains(before, c) {
+			kept++
+		}
+	}
+	if kept != len(before)-1 || len(r.slots) > len(before)+1 {
+		t.Errorf("%d of %d sums were kept, in %d slots", kept, len(before), len(r.slots))
+	}
+}
+
+// TestHeavyRuns: a group with more than its part of the weight has a position in a run.
+func TestHeavyRuns(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	st := New(Options{Now: func() time.Time { return now }})
+	const n = 5000
+	for i := range n {
+		if i == 3000 || i == 3010 {
+			now = now.Add(time.Hour)
+		}
+		name := fmt.Sprintf("c%04d", i)
+		if i == 4000 {
+			st.Root().Counter(name + "." + string(bytes.Repeat([]byte("x.yz"), 40000)))
+			continue
+		}
+		st.Root().Counter(name)
+	}
+	x := st.NewExplorer()
+	v := st.View()
+	defer v.Close()
+	c := at(t, v, "c1234")
+	ref, all := c.Ref(), span{0, n}
+	r := rankingOf(t, x, Explore{Rates: func(yield func(uint64, float64) bool) { yield(ref, 100) }})
+	covers := func(runs []span, pos int) bool {
+		return slices.ContainsFunc(runs, func(s span) bool { return s.from <= pos && pos < s.to })
+	}
+	since := time.UnixMilli(1_000_000).Add(time.Hour).UnixMilli()
+	for name, tt := range map[string]struct {
+		by    By
+		since int64
+		in    span
+		heavy []int // positions
+		runs  int   // at most
+	}{
+		"rate":            {ByRate, 0, all, []int{1234}, 1},
+		"rate in a part":  {ByRate, 0, span{1200, 1300}, []int{1234}, 1},
+		"rate elsewhere":  {ByRate, 0, span{2000, 5000}, nil, 0},
+		"bytes":           {ByBytes, 0, all, []int{4000}, 10},
+		"new":             {ByNew, since + 1, all, nil, 10},
+		"new among equal": {ByNew, since, span{0, 3000}, []int{2999}, 1},
+		"none is new":     {ByNew, math.MaxInt64, all, nil, 0},
+		"all are new":     {ByNew, 0, all, []int{}, 10},
+	} {
+		runs := r.heavyRuns(tt.in, 10, tt.by, tt.since)
+		if len(runs) > tt.runs {
+			t.Errorf("%s: %d runs %v, want %d at most", name, len(runs), runs, tt.runs)
+		}
+		if name == "all are new" && len(runs) != 10 {
+			t.Errorf("%s: %d runs of equal weight, want 10", name, len(runs))
+		}
+		for i, s := range runs {
+			if s.from < tt.in.from || s.to > tt.in.to || s.len() <= 0 || s.len() > runLength || i > 0 && s.from < runs[i-1].to {
+				t.Errorf("%s: run %v of %v", name, s, runs)
+			}
+		}
+		var total, sum float64 // sum is the weight since the last run
+		weigh := func(f func(s span, w float64)) {
+			r.eachChunk(tt.in, func(c *chunkSums, from, to int) {
+				start := r.starts[slices.Index(r.sums, c)]
+				for i := from; i < to; i = (i/runLength + 1) * runLength {
+					end := min((i/runLength+1)*runLength, to)
+					f(span{start + i, start + end}, c.runs[i/runLength].weigh(tt.by, end-i, tt.since))
+				}
+			})
+		}
+		weigh(func(_ span, w float64) { total += w })
+		weigh(func(s span, w float64) {
+			if sum += w; slices.Contains(runs, s) {
+				sum = 0
+			} else if sum > total/10 {
+				t.Errorf("%s: no run is in the weight %v before %v", name, sum, s)
+			}
+		})
+		for _, pos := range tt.heavy {
+			if !covers(runs, pos) {
+				t.Errorf("%s: position %d is in none of %v", name, pos, runs)
+			}
+		}
+	}
+}
+
+// TestSizesAreMeasuredAgain: histograms grow, and an explorer notices that after a few
+// questions.
+func TestSizesAreMeasuredAgain(t *testing.T) {
+	st := New(Options{})
+	var all []*Histogram
+	for i := range 2000 { // several chunks
+		all = append(all, st.Root().Histogram(fmt.Sprintf("h%04d", i), Unspecified))
+	}
+	x := st.NewExplorer()
+	total := func() uint64 {
+		got, err := x.Explore(Explore{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Total.Bytes
+	}
+	actual := func() (n uint64) {
+		for _, b := range st.eachBlock() {
+			for i := range b.n {
+				n += uint64(b.sizeOf(i))
+			}
+		}
+		return n
+	}
+	before := total()
+	if before != actual() {
+		t.Errorf("%d bytes, want %d", before, actual())
+	}
+	for i, h := range all {
+		h.Record(uint64(i) * 1000)
+	}
+	st.Flush(FlushOptions{}).Close()
+	want := actual()
+	if want <= before {
+		t.Fatalf("the histograms have %d bytes, had %d", want, before)
+	}
+	questions := 0
+	for total() != want {
+		if questions++; questions > 10 {
+			t.Fatalf("%d bytes after %d questions, want %d", total(), questions, want)
+		}
+	}
+}
+
+// TestExplorerBytes: the memory of an explorer is about eight bytes for each stat, and more
+// for each tag.
+func TestExplorerBytes(t *testing.T) {
+	st := New(Options{})
+	x := st.NewExplorer()
+	if got := x.Bytes(); got != 0 {
+		t.Errorf("%d bytes before the first question", got)
+	}
+	const n = 20 * slotsPerBlock
+	for i := range n {
+		st.Root().Counter(fmt.Sprintf("cluster.c%d.rq_%d", i/100, i))
+	}
+	rankingOf(t, x, Explore{})
+	names := x.Bytes()
+	if names < 8*n || names > 13*n {
+		t.Errorf("%d bytes for %d stats", names, n)
+	}
+	rankingOf(t, x, Explore{Tags: true})
+	counted := x.Bytes()
+	if more := counted - names; more < 4*n/100 || more > n {
+		t.Errorf("%d bytes more with the sums of a tag", more)
+	}
+	rankingOf(t, x, Explore{Tag: "proxy.cluster_name"})
+	if more := x.Bytes() - counted; more < 8*n || more > 13*n {
+		t.Errorf("%d bytes more with the order of a tag", more)
+	}
+}
