@@ -41,12 +41,50 @@ func TestScopesDescribeTheirStats(t *testing.T) {
 	}
 	compare(t)
 
+	for i := range 3 { // later ones replace the texts of their names alone
+		st.Scope("cluster.api").Help(map[string]string{"upstream_rq_total": "help", "other": "unseen"})
+		want["cluster.web.upstream_rq_total"], want["cluster.api.upstream_rq_total"] = "help", "help"
+		network.Help(map[string]string{"cluster.web.upstream_rq_total": "network help"})
+		want["cluster.web.upstream_rq_total.a.b"] = "network help"
+		compare(t)
+		if got := st.Descriptions(); len(got) != 3 || got["cluster.other"].Help != "unseen" {
+			t.Errorf("round %d: the descriptions are %v", i, got)
+		}
+	}
+
 	// The function for network stats comes first, where it has a description.
 	st.DescribeNetwork(func(string) Description { return Description{} })
 	compare(t)
 	st.DescribeNetwork(func(string) Description { return Description{Help: "rule"} })
 	want["cluster.web.upstream_rq_total.a.b"] = "rule"
 	compare(t)
+	st.DescribeNetwork(nil)
+	want["cluster.web.upstream_rq_total.a.b"] = "network help"
+	compare(t)
+}
+
+// TestNoDescriptions: stats of a store without descriptions have the zero value.
+func TestNoDescriptions(t *testing.T) {
+	st := New(Options{})
+	if got := st.Descriptions(); got != nil {
+		t.Errorf("descriptions %v", got)
+	}
+	st.Root().Counter("own")
+	st.ScopeWith("", ScopeOptions{Network: true}).Counter("network")
+	v := st.View()
+	defer v.Close()
+	for c := v.ByName(Scalars); c.Next(); {
+		if got := st.DescriptionOf(&c); got != (Description{}) {
+			t.Errorf("%s is described as %+v", c.Name(), got)
+		}
+	}
+	st.DescribeNetwork(func(family string) Description { return Description{Help: "rule for " + family} })
+	for c := v.ByName(Scalars); c.Next(); {
+		want := map[string]string{"network": "rule for network"}[c.Name()]
+		if got := st.DescriptionOf(&c).Help; got != want {
+			t.Errorf("%s is described as %q, want %q", c.Name(), got, want)
+		}
+	}
 }
 
 // TestScopesInheritTheFormOfHistograms, also through WithHistograms, which keeps the

@@ -132,10 +132,18 @@ func TestSnapshotTimes(t *testing.T) {
 	for i, d := range []time.Duration{5 * time.Second, 7 * time.Second, 0} {
 		now = now.Add(d)
 		snap := st.Flush(store.FlushOptions{})
+		if snap.Last {
+			t.Errorf("flush %d is the last one", i+1)
+		}
 		if snap.Seq != uint64(i+1) || !snap.Time.Equal(now) || snap.Interval != d || !st.LastFlush().Equal(now) {
 			t.Errorf("flush %d at %v after %v, want %d at %v after %v", snap.Seq, snap.Time, snap.Interval, i+1, now, d)
 		}
 		snap.Close()
+	}
+	snap := st.Flush(store.FlushOptions{Last: true})
+	defer snap.Close()
+	if !snap.Last {
+		t.Error("the last flush is not marked")
 	}
 }
 

@@ -56,21 +56,21 @@ func (c *Cursor) AppendInterval(dst []byte) []byte {
 func (sc *Scope) Marked(name string, tgs ...tags.Tag) (mark uint32, same bool) {
 	s := sc.store
 	var room [256]byte
-	full, base := sc.compose(room[:0], sc.prefix, name, tgs)
+	full, _ := sc.compose(room[:0], sc.prefix, name, tgs)
 	b, i, ok := s.find(s.lookup.hash(sc.cls.network, full), sc.cls.network, full)
 	if !ok || b.marks == nil {
 		return 0, false
 	}
-	mark, same = b.marks[i].Load(), s.hasTags(b, i, full[:base], tgs)
+	mark, same = b.marks[i].Load(), s.hasTags(b, i, tgs)
 	if !b.alive.has(i) { // its record can be invalid
 		return 0, false
 	}
 	return mark, same
 }
 
-// hasTags reports whether stat i was created with that name, prefix included, and
-// with tgs.
-func (s *Store) hasTags(b *block, i int, base string, tgs []tags.Tag) bool {
+// hasTags reports whether stat i was created with tgs. With the full name they determine
+// the name before them.
+func (s *Store) hasTags(b *block, i int, tgs []tags.Tag) bool {
 	enc, rest := splitRecord(b.record(i))
 	if explicit := rest[0]&flagExplicit != 0; !explicit || len(tgs) == 0 {
 		return !explicit && len(tgs) == 0
@@ -81,9 +81,7 @@ func (s *Store) hasTags(b *block, i int, base string, tgs []tags.Tag) bool {
 		rest = rest[w:]
 		return v
 	}
-	if n := s.names.at(uint32(uvarint())); n == nil || n.key.text != base {
-		return false
-	}
+	uvarint() // family
 	if uvarint() != uint64(len(tgs)) {
 		return false
 	}

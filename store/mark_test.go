@@ -71,6 +71,8 @@ func TestMarksLeadFromNamesToStats(t *testing.T) {
 		{{Name: "k", Value: "v"}, {Name: "w", Value: "bare"}},
 		{{Name: "k.v.w", Value: "bare"}},
 		{{Name: "k", Value: "v.w.bare"}},
+		{{Name: "k", Value: "v"}, {Name: "w.bare"}},
+		{{Name: "k.v"}, {Name: "w", Value: "bare"}},
 		nil,
 	} {
 		name := "a"
@@ -112,10 +114,24 @@ func TestMarksLeadFromNamesToStats(t *testing.T) {
 	if own.Mark(1, "c") {
 		t.Error("a stat of the program was marked")
 	}
+	if m, same := own.Marked("c"); m != 0 || same {
+		t.Errorf("a stat of the program has the mark %d, same %t", m, same)
+	}
+	if got := st.NameOf(own.Gauge("g")); got != "own.g" {
+		t.Errorf("the gauge is called %q", got)
+	}
+	if got := st.NameOf(own.FloatGauge("f", kept[:1]...)); got != "own.f" {
+		t.Errorf("the gauge with tags is called %q", got)
+	}
+	own.Counter("limited")
+	if got := st.NameOf(own.Gauge("limited")); got != "" {
+		t.Errorf("a null gauge is called %q", got)
+	}
 }
 
 func TestRemoveMarked(t *testing.T) {
 	st := store.New(store.Options{})
+	st.Root().Counter("own") // cannot have marks
 	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	for i, name := range []string{"a", "b", "c"} {
 		net.Counter(name)
