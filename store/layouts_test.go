@@ -1,0 +1,67 @@
+package store
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/histogram"
+)
+
+// TestFormsOfHistograms: all fields of a form apply, and buckets only if it has some.
+func TestFormsOfHistograms(t *testing.T) {
+	form := HistogramForm{
+		Scale: 10, Buckets: []float64{1, 2}, Quantiles: []float64{0.5}, Window: time.Minute,
+		Steps: 3, NativeFactor: 1.5, NativeBuckets: 160,
+	}
+	if err := form.Check(); err != nil {
+		t.Error(err)
+	}
+	got := histogram.Config{Unit: Bytes, SignificantDigits: 4, Bounds: []float64{7}}
+	form.apply(&got)
+	want := histogram.Config{
+		Unit: Bytes, SignificantDigits: 4, Scale: 10, Bounds: []float64{1, 2}, Quantiles: []float64{0.5},
+		Window: time.Minute, Steps: 3, NativeFactor: 1.5, NativeBuckets: 160,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the form makes %+v, want %+v", got, want)
+	}
+	got = histogram.Config{Bounds: []float64{7}}
+	new(HistogramForm).apply(&got)
+	if want := (histogram.Config{Bounds: []float64{7}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("an empty form makes %+v, want %+v", got, want)
+	}
+	if err := (&HistogramForm{Steps: 101}).Check(); err == nil {
+		t.Error("a form with too many steps is valid")
+	}
+}
+
+// TestHistogramsOfInvalidForms have the defaults, and the unit if it is not what is wrong.
+func TestHistogramsOfInvalidForms(t *testing.T) {
+	for name, tt := range map[string]struct {
+		form    HistogramForm
+		network bool
+		unit    Unit
+		want    Unit
+		divisor float64
+	}{
+		"buckets":          {HistogramForm{Buckets: []float64{-1}}, false, Bytes, Bytes, 1},
+		"network buckets":  {HistogramForm{Buckets: []float64{-1}}, true, Milliseconds, Milliseconds, networkScale},
+		"scale":            {HistogramForm{Scale: -1}, false, Bytes, Unspecified, 1},
+		"scale of network": {HistogramForm{Scale: -1}, true, Bytes, Bytes, networkScale},
+	} {
+		st := New(Options{})
+		sc := st.ScopeWith("", ScopeOptions{Network: tt.network, Histograms: &tt.form})
+		l := sc.Histogram("h", tt.unit).Layout()
+		defaults := histogram.DefaultBounds(tt.want)
+		if l.Unit() != tt.want || l.Divisor() != tt.divisor || !reflect.DeepEqual(l.Bounds(), defaults) || l.SignificantDigits() != 2 {
+			t.Errorf("%s: unit %v, divisor %v, bounds %v", name, l.Unit(), l.Divisor(), l.Bounds())
+		}
+		if other := sc.Histogram("other", tt.unit).Layout(); other != l {
+			t.Errorf("%s: equal histograms do not share a layout", name)
+		}
+		if other := sc.WithHistograms(&HistogramForm{Buckets: []float64{3}}).Histogram("third", tt.unit).Layout(); other == l {
+			t.Errorf("%s: histograms of another form share a layout", name)
+		}
+	}
+}
