@@ -233,6 +233,74 @@ func TestSweepBehindEndedStats(t *testing.T) {
 	}
 }
 
+// TestSweepCountsWhatEnds: by kind for network input, and all of the program together.
+func TestSweepCountsWhatEnds(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	ttl := store.TTL{Counter: time.Second, Gauge: time.Second, Text: time.Second, Histogram: time.Second}
+	for _, network := range []bool{false, true} {
+		sc := st.ScopeWith("", store.ScopeOptions{Network: network, TTL: ttl})
+		for i := range 4 {
+			sc.Counter(fmt.Sprint("c", i))
+		}
+		for i := range 3 {
+			sc.Text(fmt.Sprint("t", i))
+		}
+		sc.Gauge("g0")
+		sc.FloatGauge("g1")
+		sc.Histogram("h", store.Unspecified)
+	}
+	var none [4]int
+	if network, own := st.Sweep(false); network != none || own != 0 { // only lets lookups pass
+		t.Errorf("%v and %d ended at once", network, own)
+	}
+	now = now.Add(time.Minute)
+	network, own := st.Sweep(false)
+	if want := [4]int{store.KindCounter: 4, store.KindGauge: 2, store.KindText: 3, store.KindHistogram: 1}; network != want || own != 10 {
+		t.Errorf("%v and %d ended, want %v and 10", network, own, want)
+	}
+	if network, own := st.Sweep(true); network != none || own != 0 {
+		t.Errorf("%v and %d ended twice", network, own)
+	}
+}
+
+// TestOtherSweepsDoNotCount: a sweep without eviction between two with it changes nothing.
+func TestOtherSweepsDoNotCount(t *testing.T) {
+	st := store.New(store.Options{})
+	update := updater(st.ScopeWith("e", store.ScopeOptions{Evict: true}), "c", "g", "h", "t")
+	update()
+	for i, want := range []int{4, 0} {
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(false)
+		st.Sweep(false)
+		st.Sweep(true)
+		if got := len(allNames(st)); got != want {
+			t.Errorf("after %d sweeps with eviction %d stats are left, want %d", i+1, got, want)
+		}
+	}
+}
+
+// TestSweepSparesWhatAWatchTook: a gauge and a counter that a watch has reported and no flush.
+func TestSweepSparesWhatAWatchTook(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.ScopeWith("e", store.ScopeOptions{Evict: true})
+	c, g, f := sc.Counter("c"), sc.Gauge("g"), sc.FloatGauge("f")
+	st.Sweep(true)
+	w := st.Watch()
+	defer w.Close()
+	c.Inc()
+	g.Set(1)
+	_ = f.Set(1)
+	w.Poll()
+	st.Sweep(true)
+	equal(t, allNames(st), []string{"e.c", "e.f", "e.g"})
+	st.Flush(store.FlushOptions{}).Close()
+	st.Sweep(true)
+	equal(t, allNames(st), []string{"e.c", "e.f", "e.g"})
+	st.Sweep(true)
+	equal(t, allNames(st), nil)
+}
+
 func TestEvictionTakesTwoSweeps(t *testing.T) {
 	st := store.New(store.Options{})
 	sc := st.ScopeWith("e", store.ScopeOptions{Evict: true})

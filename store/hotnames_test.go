@@ -173,6 +173,10 @@ func TestRecentLookupsSeeHotNames(t *testing.T) {
 	}
 	for range 3 {
 		ask()
+		sc.Gauge("gauge")
+		sc.FloatGauge("float")
+		sc.Text("text")
+		sc.Histogram("histogram", Bytes)
 	}
 	before := st.Symbols().RecentTotal()
 	st.Symbols().EnableRecent()
@@ -188,6 +192,63 @@ func TestRecentLookupsSeeHotNames(t *testing.T) {
 	got := fmt.Sprint(st.Symbols().Recent())
 	if want := "[{s.a 1} {s.b.k.v 1}]"; got != want {
 		t.Errorf("recent look-ups are %s, want %s", got, want)
+	}
+	for name, ask := range map[string]func(){
+		"gauge": func() { sc.Gauge("gauge") }, "signed gauge": func() { sc.FloatGauge("float") },
+		"text": func() { sc.Text("text") }, "histogram": func() { sc.Histogram("histogram", Bytes) },
+	} {
+		before := st.Symbols().RecentTotal()
+		if ask(); st.Symbols().RecentTotal() != before+1 {
+			t.Errorf("%s: a look-up is counted %d times", name, st.Symbols().RecentTotal()-before)
+		}
+	}
+}
+
+// TestHotNamesAreKeptByASweep: a sweep that spares a stat leaves it among the recent lookups.
+func TestHotNamesAreKeptByASweep(t *testing.T) {
+	st := New(Options{})
+	sc := st.ScopeWith("", ScopeOptions{Evict: true})
+	for range 3 {
+		sc.Counter("c").Inc()
+	}
+	st.Sweep(false) // forgets that it was looked up
+	st.Sweep(true)  // spares it because of the increments
+	b, i := sc.Counter("c").w.home()
+	if b.ending.has(i) || !remembered(sc, "c") || st.Len(KindCounter) != 1 {
+		t.Error("a stat that was spared is about to end")
+	}
+}
+
+// TestSaltsDiffer between scopes and stores, in both halves.
+func TestSaltsDiffer(t *testing.T) {
+	var a, b hotNames
+	a.init()
+	b.init()
+	seen := map[uint64]bool{}
+	for _, h := range []*hotNames{&a, &b} {
+		for scope := range uint32(3) {
+			for _, half := range h.salt(scope) {
+				seen[half] = true
+			}
+		}
+		if h.salt(1) != h.salt(1) {
+			t.Error("a scope has two salts")
+		}
+	}
+	if len(seen) != 2*3*2 {
+		t.Errorf("%d different halves of 6 salts", len(seen))
+	}
+}
+
+// TestHotNamesOfEndedStatsAreNotKept: a stat that ends during a lookup gets no entry, which
+// would keep its block.
+func TestHotNamesOfEndedStatsAreNotKept(t *testing.T) {
+	st := New(Options{})
+	sc := st.Scope("s")
+	b, i := sc.Counter("a").w.home()
+	sc.Close()
+	if st.hot.keep(sc, "a", b, i); st.hot.table.Load().used != 0 || len(st.hot.table.Load().where) != 0 {
+		t.Error("an ended stat is kept")
 	}
 }
 

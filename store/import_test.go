@@ -350,10 +350,12 @@ func TestGaugeModes(t *testing.T) {
 	set(parent, "zero", Accumulate, 0)
 	own := set(child, "sum", Accumulate, 50)
 	set(child, "never", NeverImport, 60)
+	set(parent, "mine", Accumulate, 11) // and the child does not want it
+	set(child, "mine", NeverImport, 110)
 
 	e, im := parent.NewExport(), child.NewImport(nil)
 	handOver(t, e, im)
-	want := "hidden: 10\nlater.never: 8\nlater.sum: 7\nnever: 60\nsum: 55\nunknown: 9\nzero: 0\n"
+	want := "hidden: 10\nlater.never: 8\nlater.sum: 7\nmine: 110\nnever: 60\nsum: 55\nunknown: 9\nzero: 0\n"
 	if got := shown(child); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
@@ -368,13 +370,13 @@ func TestGaugeModes(t *testing.T) {
 	if own.Value() != 55 || late.Value() != 77 {
 		t.Errorf("sum %d and later.sum %d, want 55 and 77", own.Value(), late.Value())
 	}
-	want = "hidden: 10\nlater.never: 0 unused\nlater.sum: 77\nnever: 60\nsum: 55\nunknown: 9\nzero: 0\n"
+	want = "hidden: 10\nlater.never: 0 unused\nlater.sum: 77\nmine: 110\nnever: 60\nsum: 55\nunknown: 9\nzero: 0\n"
 	if got := shown(child); got != want {
 		t.Errorf("second: got\n%swant\n%s", got, want)
 	}
 	child.Flush(FlushOptions{}).Close()
 	im.Close()
-	want = "hidden: 0\nlater.never: 0 unused\nlater.sum: 70\nnever: 60\nsum: 51\n"
+	want = "hidden: 0\nlater.never: 0 unused\nlater.sum: 70\nmine: 110\nnever: 60\nsum: 51\n"
 	if got := shown(child); got != want {
 		t.Errorf("without the parent: got\n%swant\n%s", got, want)
 	}
@@ -474,6 +476,7 @@ func TestNetworkStats(t *testing.T) {
 func TestImportRefuses(t *testing.T) {
 	child := New(Options{Reject: func(name string) bool { return name == "no" }})
 	child.Root().Gauge("g")
+	child.Root().Counter("c")
 	im := child.NewImport(nil)
 	for _, tt := range []struct {
 		h    ExportedStat
@@ -486,13 +489,84 @@ func TestImportRefuses(t *testing.T) {
 		{ExportedStat{Name: "f", Kind: KindGauge, Fractional: true, Value: math.Float64bits(math.NaN())}, ErrNotFinite},
 		{ExportedStat{Name: "g", Kind: KindGauge, Fractional: true}, ErrKind},
 		{ExportedStat{Name: "k", Kind: 99}, ErrKind},
+		{ExportedStat{Name: "c", Kind: KindGauge, Value: 3}, ErrKind},
+		{ExportedStat{Name: "no", Kind: KindGauge, Value: 3}, ErrRejected},
 	} {
 		if err := im.Add(&tt.h); !errors.Is(err, tt.want) {
 			t.Errorf("%+v: %v, want %v", tt.h, err, tt.want)
 		}
 	}
-	if got := shown(child); got != "g: 0 unused\n" {
+	if got := shown(child); got != "c: 0 unused\ng: 0 unused\n" {
 		t.Errorf("something was taken in all the same: %q", got)
+	}
+}
+
+// TestImportIntoNullStats: what the owner of stats refuses is lost, and nothing else.
+func TestImportIntoNullStats(t *testing.T) {
+	child := New(Options{Reject: func(string) bool { return true }})
+	im := child.NewImport(func(h *ExportedStat) any {
+		if h.Kind == KindCounter {
+			return child.Root().Counter(h.Name)
+		}
+		return child.Root().FloatGauge(h.Name)
+	})
+	defer im.Close()
+	for _, h := range []ExportedStat{
+		{Name: "c", Network: true, Settled: 3, Delta: 2, Reset: 1},
+		{Name: "f", Network: true, Kind: KindGauge, Fractional: true, Value: math.Float64bits(2.5)},
+	} {
+		if err := im.Add(&h); err != nil {
+			t.Errorf("%s: %v", h.Name, err)
+		}
+	}
+	if got := shown(child); got != "" || deltas(child) != "" {
+		t.Errorf("the child shows %q", got)
+	}
+	if resets := child.resets.Load(); resets != 0 {
+		t.Errorf("%d resets of a null counter", resets)
+	}
+}
+
+// TestExportEndsWhenAsked: Next ends with the call that returns false, and closes its view.
+func TestExportEndsWhenAsked(t *testing.T) {
+	for stop := 1; stop <= 7; stop++ {
+		parent := New(Options{})
+		for i := range 3 {
+			parent.Root().Counter(fmt.Sprint("c", i)).Inc()
+			parent.Root().Gauge(fmt.Sprint("g", i)).Inc()
+			parent.Root().GaugeWithMode(fmt.Sprint("never", i), NeverImport).Inc()
+		}
+		n := 0
+		parent.NewExport().Next(func(*ExportedStat) bool { n++; return n < stop })
+		if want := min(stop, 6); n != want || parent.OpenViews() != 0 {
+			t.Errorf("%d calls, want %d; %d views are open", n, want, parent.OpenViews())
+		}
+	}
+}
+
+// TestImportedGaugesAreNotEvicted before a flush has reported what the parent process changed.
+func TestImportedGaugesAreNotEvicted(t *testing.T) {
+	child := New(Options{})
+	im := child.NewImport(nil)
+	defer im.Close()
+	child.ScopeWith("", ScopeOptions{Evict: true}).Gauge("g")
+	child.Sweep(true)
+	add := func() {
+		t.Helper()
+		if err := im.Add(&ExportedStat{Name: "g", Kind: KindGauge, Value: 3}); err != nil {
+			t.Fatal(err)
+		}
+		child.Sweep(false) // forgets the lookup
+		if child.Sweep(true); child.Len(KindGauge) != 1 {
+			t.Fatal("a gauge ended with a change of the parent process that no flush reported")
+		}
+	}
+	add()
+	add()
+	child.Flush(FlushOptions{}).Close()
+	child.Sweep(true)
+	if child.Sweep(true); child.Len(KindGauge) != 0 {
+		t.Error("a gauge that did not change was spared")
 	}
 }
 

@@ -42,3 +42,61 @@ func TestNamesAreTrimmed(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesAreNotTrimmed while the table is small, has names at its end or is well used.
+func TestNamesAreNotTrimmed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		all     int
+		kept    func(i int) bool
+		trimmed bool
+	}{
+		"small":          {1023, func(i int) bool { return i == 0 }, false},
+		"large enough":   {1024, func(i int) bool { return i == 0 }, true},
+		"name at end":    {4000, func(i int) bool { return i == 3999 }, false},
+		"name at half":   {4000, func(i int) bool { return i == 2000 }, false},
+		"name below":     {4000, func(i int) bool { return i == 1999 }, true},
+		"an eighth":      {4000, func(i int) bool { return i < 500 }, true},
+		"more than that": {4000, func(i int) bool { return i < 501 }, false},
+	} {
+		var table nameTable
+		for i := range tt.all {
+			table.hold(nameKey{text: strconv.Itoa(i)})
+		}
+		for i := range tt.all {
+			if !tt.kept(i) {
+				table.forget(table.release(uint32(i)))
+			}
+		}
+		table.trim()
+		if trimmed := table.n < uint32(tt.all); trimmed != tt.trimmed {
+			t.Errorf("%s: %d of %d numbers are left", name, table.n, tt.all)
+		}
+		for i := range tt.all {
+			if tt.kept(i) && (table.at(uint32(i)) == nil || table.at(uint32(i)).String() != strconv.Itoa(i)) {
+				t.Errorf("%s: name %d is lost", name, i)
+			}
+		}
+	}
+}
+
+// TestNamesAreHeldByEach: a name stays until its last holder has released it.
+func TestNamesAreHeldByEach(t *testing.T) {
+	var table nameTable
+	a, network := table.hold(nameKey{text: "a"}), table.hold(nameKey{true, "a"})
+	if again := table.hold(nameKey{text: "a"}); again != a || network == a {
+		t.Errorf("numbers %d, %d and %d", a, again, network)
+	}
+	if n := table.release(a); n != nil {
+		t.Error("the name is free before its last holder has gone")
+	}
+	n := table.release(a)
+	if n == nil || table.at(a) != n || table.byText(n.key) != n {
+		t.Fatal("the name is not returned by its last holder")
+	}
+	if table.forget(n); table.at(a) != nil || table.byText(n.key) != nil {
+		t.Error("the name is still there")
+	}
+	if b := table.hold(nameKey{text: "b"}); b != a || table.at(network).String() != "a" {
+		t.Errorf("the next name has number %d, want %d again", b, a)
+	}
+}

@@ -184,6 +184,7 @@ func TestWatchNoticesResets(t *testing.T) {
 	st := store.New(store.Options{})
 	a := st.Root().Counter("a")
 	a.Inc()
+	st.Root().Gauge("g").Set(3)
 	w := st.Watch()
 	defer w.Close()
 	if w.Poll().Reset {
@@ -199,6 +200,51 @@ func TestWatchNoticesResets(t *testing.T) {
 	v.Close()
 	if !w.Poll().Reset {
 		t.Error("the reset of one counter is not noticed")
+	}
+	v = st.View()
+	defer v.Close()
+	c, _ = v.Find("g")
+	c.ResetCounter()
+	if w.Poll().Reset || shown(t, st, "g") != 3 {
+		t.Error("a gauge was reset")
+	}
+}
+
+// TestBytesOfChanges grow with the changes and the ends.
+func TestBytesOfChanges(t *testing.T) {
+	st := store.New(store.Options{})
+	w := st.Watch()
+	defer w.Close()
+	none := w.Poll().Bytes()
+	if none < 100 || none > 300 {
+		t.Errorf("no changes have %d bytes", none)
+	}
+	const n = 5000
+	sc := st.Scope("x")
+	for i := range n {
+		sc.Counter(strconv.Itoa(i)).Inc()
+	}
+	if got := w.Poll().Bytes() - none; got < 18*n || got > 2*18*n {
+		t.Errorf("%d changes have %d bytes", n, got)
+	}
+	sc.Close()
+	if got := w.Poll().Bytes() - none; got < 8*n || got > 2*8*n {
+		t.Errorf("%d ends have %d bytes", n, got)
+	}
+}
+
+// TestOpenViewsAreCounted, those of snapshots included.
+func TestOpenViewsAreCounted(t *testing.T) {
+	st := store.New(store.Options{})
+	a, b := st.View(), st.View()
+	st.Root().Counter("c")
+	st.SetReject(func(string) bool { return true }) // begins another epoch
+	snap := st.Flush(store.FlushOptions{})
+	for i, closes := range []func(){func() {}, a.Close, a.Close, snap.Close, b.Close} {
+		closes()
+		if got, want := st.OpenViews(), []int{3, 2, 2, 1, 0}[i]; got != want {
+			t.Errorf("step %d: %d views are open, want %d", i, got, want)
+		}
 	}
 }
 
