@@ -44,6 +44,18 @@ func TestHintsOfAWalk(t *testing.T) {
 	if n := c.hintValues(ids); !slices.Equal(c.hints[:n], values) || len(values) == 0 {
 		t.Errorf("hints %x of values, want %x", c.hints[:n], values)
 	}
+	walk := v.ByFamily(KindCounter)
+	chunk := walk.chunks[0]
+	if walk.Next(); prefetch.Enabled {
+		b, i := st.at(chunk[2*batchSteps])
+		if walk.hints[0] != address(&b.offset[i]) || walk.hints[1] != address(b.pg.word(i)) {
+			t.Errorf("hints %x at the first stat, want those of the batch after the next", walk.hints[:2])
+		}
+	}
+	walk = v.ByName(Scalars)
+	if walk.Next(); walk.hints != (prefetch.Batch{}) {
+		t.Error("hints in an order that is not scattered")
+	}
 	if !v.ByFamily(KindCounter).scattered || v.ByName(Scalars).scattered {
 		t.Error("only the order of families is scattered in memory")
 	}

@@ -123,6 +123,9 @@ func TestMarksLeadFromNamesToStats(t *testing.T) {
 	if got := st.NameOf(own.FloatGauge("f", kept[:1]...)); got != "own.f" {
 		t.Errorf("the gauge with tags is called %q", got)
 	}
+	if got := st.NameOf(st.Root().Counter("cluster.web.rq")); got != "cluster.web.rq" {
+		t.Errorf("the counter with extracted tags is called %q", got)
+	}
 	own.Counter("limited")
 	if got := st.NameOf(own.Gauge("limited")); got != "" {
 		t.Errorf("a null gauge is called %q", got)

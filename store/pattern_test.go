@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/store"
@@ -75,5 +76,68 @@ func TestPatterns(t *testing.T) {
 	}
 	if found < all/5 || found > all*9/10 {
 		t.Errorf("%d of %d stats have a pattern", found, all)
+	}
+}
+
+// TestLimitsOfPatterns: a pattern has at most 8 tags, whose values are among the first 255
+// segments, and 38 bytes of a record.
+func TestLimitsOfPatterns(t *testing.T) {
+	rules, err := tags.New(tags.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	segments := func(n int) string { return strings.TrimSuffix(strings.Repeat("s.", n), ".") }
+	list := func(n int, name string) (tgs []tags.Tag) {
+		for i := range n {
+			tgs = append(tgs, tags.Tag{Name: fmt.Sprint(name, i), Value: "v"})
+		}
+		return tgs
+	}
+	st := store.New(store.Options{Tags: rules})
+	st.Root().Text("x", list(1<<14, "name")...) // the numbers of names take three bytes from now on
+	for name, tt := range map[string]struct {
+		segments int
+		tags     int
+		want     bool
+	}{
+		"no tags":     {2, 0, false},
+		"one tag":     {2, 1, true},
+		"eight tags":  {2, 8, true},
+		"nine tags":   {2, 9, false},
+		"segment 254": {253, 1, true},
+		"segment 255": {254, 1, false},
+		"38 bytes":    {112, 8, true},
+		"39 bytes":    {114, 8, false},
+	} {
+		sc := st.Scope("s")
+		for i := range 3 {
+			tgs := list(tt.tags, "t")
+			if tt.tags > 0 {
+				tgs[0].Value = fmt.Sprint("v", i)
+			}
+			sc.Counter(segments(tt.segments-1), tgs...)
+		}
+		v := st.View()
+		found := 0
+		slots := map[int]bool{}
+		for c := v.ByFamily(store.KindCounter); c.Next(); {
+			p := c.Pattern()
+			if p == nil {
+				continue
+			}
+			found++
+			slots[p.Slot()] = true
+			for i, value := range c.Values(p) {
+				if string(value) != string(c.Labels()[i].Value) || p.Slot() >= store.PatternSlots {
+					t.Errorf("%s: value %d is %q in slot %d", name, i, value, p.Slot())
+				}
+			}
+		}
+		v.Close()
+		sc.Close()
+		// The first stat of a family has none yet.
+		if want := map[bool]int{true: 2}[tt.want]; found != want || len(slots) > 1 {
+			t.Errorf("%s: %d stats have a pattern, in %d slots; want %d", name, found, len(slots), want)
+		}
 	}
 }

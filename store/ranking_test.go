@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // rankingOf returns the ranking of counters, and of all other scalars, that x has after
@@ -182,6 +184,43 @@ func TestRankingKeepsSumsOfChunks(t *testing.T) {
 	}
 	if kept != len(before)-1 || len(r.slots) > len(before)+1 {
 		t.Errorf("%d of %d sums were kept, in %d slots", kept, len(before), len(r.slots))
+	}
+}
+
+// TestTagsOfChunksAreCarried: where stats were only added, the tags of the others are not read
+// again.
+func TestTagsOfChunksAreCarried(t *testing.T) {
+	st := New(Options{})
+	net := st.ScopeWith("", ScopeOptions{Network: true})
+	add := func(name string) { net.Counter(name, tags.Tag{Name: "t", Value: name}) }
+	for i := range 3000 {
+		add(fmt.Sprintf("m%04d", i))
+	}
+	x := st.NewExplorer()
+	rankingOf(t, x, Explore{Tags: true})
+	known := func() (n int) {
+		for _, c := range x.names[Scalars].sums {
+			if c.known {
+				n++
+			}
+		}
+		return n
+	}
+	for _, name := range []string{"m1000+", "a", "z", "m1500+", "m0000+", "m2999+"} {
+		add(name)
+		rankingOf(t, x, Explore{})
+		if n, all := known(), len(x.names[Scalars].sums); n != all {
+			t.Errorf("with %s, the tags of %d of %d chunks are known", name, n, all)
+		}
+	}
+	st.RemoveNetwork(func(name string) bool { return name == "m2000.t.m2000" })
+	rankingOf(t, x, Explore{})
+	if n, all := known(), len(x.names[Scalars].sums); n != all-1 {
+		t.Errorf("with a stat less, the tags of %d of %d chunks are known", n, all)
+	}
+	got, err := x.Explore(Explore{Tags: true})
+	if err != nil || len(got.Tags) != 1 || got.Tags[0].Series != 3005 {
+		t.Errorf("tags %+v, %v", got.Tags, err)
 	}
 }
 

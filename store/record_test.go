@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
 
@@ -63,6 +64,23 @@ func TestSplitRecordThatIsNone(t *testing.T) {
 	}
 	if name, rest := splitRecord([]byte("\x02abc")); string(name) != "\x02ab" || string(rest) != "c" {
 		t.Errorf("name %q, rest %q", name, rest)
+	}
+}
+
+// TestValuesThatAreSegments take no bytes of their own in a record.
+func TestValuesThatAreSegments(t *testing.T) {
+	st := New(Options{})
+	for _, tt := range []struct {
+		full, value string
+		want        int // length behind the name
+	}{
+		{"val.b.c", "val", 5}, {"a.val.c", "val", 5}, {"a.b.val", "val", 5},
+		{"a.b.vals", "val", 9}, {"a.b", "b.val", 11}, {"a.b", "", 6},
+	} {
+		rec := st.appendRecord(nil, false, tt.full, "family", []tags.Tag{{Name: "t", Value: tt.value}}, false)
+		if _, rest := splitRecord(rec); len(rest) != tt.want {
+			t.Errorf("value %q of %q: %d bytes %x, want %d", tt.value, tt.full, len(rest), rest, tt.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
@@ -92,15 +93,14 @@ func (c *Cursor) Segments() symtab.Cursor {
 // returns false if the segments before it are not those in before, a result of
 // [Cursor.AppendBeforeLast], if before is empty, or if the segment is a literal.
 func (c *Cursor) SymbolAfter(before []byte) (symbol uint32, ok bool) {
-	segments := c.segments()
-	n := len(before)
-	if n == 0 || n >= len(segments) || string(segments[:n]) != string(before) {
+	last, ok := bytes.CutPrefix(c.segments(), before)
+	if !ok || len(before) == 0 {
 		return 0, false
 	}
-	for i, b := range segments[n:] {
+	for i, b := range last {
 		symbol |= uint32(b&0x7f) << (7 * i)
 		if b < 0x80 {
-			return symbol, symbol != 0 && n+i+1 == len(segments)
+			return symbol, symbol != 0 && i+1 == len(last)
 		}
 	}
 	return 0, false

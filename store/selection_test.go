@@ -226,6 +226,30 @@ func TestSelectionAfterAnError(t *testing.T) {
 	}
 }
 
+// TestSelectionForgetsReusedIDs: stats that have the ids of ended ones are judged anew.
+func TestSelectionForgetsReusedIDs(t *testing.T) {
+	st := store.New(store.Options{})
+	var sel store.Selection
+	for round := range 3 {
+		sc := st.Scope("s")
+		for i := range 2 * 896 {
+			sc.Counter(fmt.Sprint("c", i, ".", round))
+		}
+		v := st.View()
+		n := 0
+		c := v.ByNameIn(store.Scalars, &sel, func(c *store.Cursor) (bool, error) { return strings.HasSuffix(c.Name(), ".1"), nil })
+		for c.Next() {
+			n++
+		}
+		v.Close()
+		if want := []int{0, 2 * 896, 0}[round]; n != want {
+			t.Errorf("round %d: %d are selected, want %d", round, n, want)
+		}
+		sc.Close()
+		st.View().Close()
+	}
+}
+
 // TestSelectionBytes: each order that was walked counts, with about four bytes and a bit for each stat.
 func TestSelectionBytes(t *testing.T) {
 	st := store.New(store.Options{})

@@ -239,6 +239,8 @@ func TestSeriesThatCanBeEqual(t *testing.T) {
 		{"a=\xff", "a=1", true, true, true},
 		{"a=é", "a=1", false, false, false},
 		{"text=1", "a=1", false, false, false},
+		{"b a=1", "c=1", false, false, false},
+		{"b a=1", "a=1", true, false, true},
 	} {
 		for _, network := range []bool{false, true} {
 			for k := range Kind(kinds) {

@@ -384,13 +384,9 @@ func TestWatchLosesTooManyEnds(t *testing.T) {
 	} {
 		st := store.New(store.Options{})
 		w := st.Watch()
+		st.Root().Gauge("g")
 		for _, n := range tt.n {
-			sc := st.Scope("x")
-			for i := range n {
-				sc.Gauge(strconv.Itoa(i))
-			}
-			sc.Close()
-			st.View().Close() // the ends are settled
+			w.NoteEnds(n)
 		}
 		if ch := w.Poll(); ch.Lost != tt.lost || len(ch.Ended) != tt.kept {
 			t.Errorf("%v ended: %d are reported, lost %t; want %d, %t", tt.n, len(ch.Ended), ch.Lost, tt.kept, tt.lost)
