@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestRecordsOfABlock: records stay what they are while the memory of a block grows, which
+// TestRecordsOfABlock: records do not change while the memory of a block grows, which
 // happens a few times only, and a full block has little to spare.
 func TestRecordsOfABlock(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -36,7 +36,7 @@ func TestFormsOfHistograms(t *testing.T) {
 	}
 }
 
-// TestHistogramsOfInvalidForms have the defaults, and the unit if it is not what is wrong.
+// TestHistogramsOfInvalidForms have the defaults, and the unit where that is valid.
 func TestHistogramsOfInvalidForms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		form    HistogramForm

@@ -79,8 +79,8 @@ func TestRankingFindsPositions(t *testing.T) {
 	}
 }
 
-// TestRankingSumsUp compares the sums over spans with those of the stats, whose times, sizes
-// and rates differ, while stats end and are created.
+// TestRankingSumsUp compares the sums over spans with sums over their stats, whose times,
+// sizes and rates differ, while stats end and are created.
 func TestRankingSumsUp(t *testing.T) {
 	now := time.UnixMilli(1_000_000)
 	st := New(Options{Now: func() time.Time { return now }})

@@ -9,7 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// TestClosedScopesArePurged: the stats of a large scope leave the orders at once, those of a
+// TestClosedScopesArePurged: the stats of a large scope leave the orders at once, the few of a
 // small one at the next view.
 func TestClosedScopesArePurged(t *testing.T) {
 	for _, tt := range []struct{ others, ends, left int }{
@@ -105,7 +105,7 @@ func TestKindsHaveNames(t *testing.T) {
 	}
 }
 
-// TestFixedTagsOfTheStore are those of its rules.
+// TestFixedTagsOfTheStore: the store returns the fixed tags of its rules.
 func TestFixedTagsOfTheStore(t *testing.T) {
 	zone := "eu"
 	rules, err := tags.New(tags.Config{Tags: []tags.Spec{{Name: "zone", Fixed: &zone}}})
@@ -118,7 +118,7 @@ func TestFixedTagsOfTheStore(t *testing.T) {
 }
 
 // TestOverflowsWithoutACounter: a stat of another kind has the name of the counter of
-// overflows, and stays what it is.
+// overflows, and does not change.
 func TestOverflowsWithoutACounter(t *testing.T) {
 	st := New(Options{MaxStats: 1})
 	g := st.Root().Gauge("server.stats_overflow.gauge")

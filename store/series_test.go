@@ -318,7 +318,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestOwnersArePacked: an owner is what it was.
+// TestOwnersArePacked: unpacking returns the same owner.
 func TestOwnersArePacked(t *testing.T) {
 	seen := map[naming.Owner]bool{}
 	for _, ref := range []uint32{0, 1, 1 << 31, 1<<32 - 1} {

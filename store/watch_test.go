@@ -233,7 +233,7 @@ func TestBytesOfChanges(t *testing.T) {
 	}
 }
 
-// TestOpenViewsAreCounted, those of snapshots included.
+// TestOpenViewsAreCounted, also the views of snapshots.
 func TestOpenViewsAreCounted(t *testing.T) {
 	st := store.New(store.Options{})
 	a, b := st.View(), st.View()
