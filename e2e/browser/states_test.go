@@ -142,19 +142,20 @@ func TestStates(t *testing.T) {
 	const value = `document.querySelector('[data-stat="hits"]').textContent`
 	p.until(value + " === '1,234'")
 	var out bytes.Buffer
-	note := func(what string) {
-		fmt.Fprintf(&out, "%s\n%s\n\n", what, eval[string](p, shown))
+	note := func(what, condition string) { // which may not last
+		t.Helper()
+		p.until("(" + condition + ") && (window.noted = " + shown + ")")
+		fmt.Fprintf(&out, "%s\n%s\n\n", what, eval[string](p, "window.noted"))
 		p.named(what)
 	}
-	p.until("document.querySelector('#watch').hidden")
-	note("live")
+	const fine = "document.querySelector('#watch').hidden && !document.querySelector('#main').classList.contains('stale')"
+	note("live", fine)
 	for _, x := range []struct{ fault, problem string }{
 		{"hang", "stale"}, {"drop", "lost"}, {"nostream", "cut"}, {"401 credentials are needed", "login"}, {"403 this needs the role read, yours is metrics", "refused"}, {"503 too many large answers are being made", "busy"},
 	} {
 		f.set(x.fault)
 		p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('online'))"))
-		p.until("document.querySelector('#watch').dataset.problem === " + quoted(x.problem) + " && !document.querySelector('#watch').hidden")
-		note(x.fault)
+		note(x.fault, "document.querySelector('#watch').dataset.problem === "+quoted(x.problem)+" && !document.querySelector('#watch').hidden")
 		if got := eval[string](p, value); got != "1,234" {
 			t.Errorf("%s: the page shows %s", x.fault, got)
 		}
@@ -162,12 +163,11 @@ func TestStates(t *testing.T) {
 			p.do(chromedp.SendKeys("#watch input", password+kb.Enter))
 		} else {
 			f.set("")
-			p.press("#watch button")
+			p.click("#watch button") // which may be hidden by now
 		}
-		p.until("document.querySelector('#watch').hidden && !document.querySelector('#main').classList.contains('stale')")
+		p.until(fine)
 	}
-	f.set("") // the browser still has the password and need not
-	note("recovered")
+	note("recovered", fine)
 	d.Until("the page to move again", func() bool {
 		send(t, d, func(lines *strings.Builder) { lines.WriteString("hits:1|c\n") })
 		return eval[string](p, value) != "1,234"
@@ -184,8 +184,7 @@ func TestStates(t *testing.T) {
 
 	// A change of the state shows without a reload.
 	d.Post("/healthcheck/fail")
-	p.until("document.querySelector('#state').textContent.trim() === 'DRAINING'")
-	note("draining")
+	note("draining", "document.querySelector('#state').textContent.trim() === 'DRAINING' && "+fine)
 	if resp, err := http.Get(base(d) + "/ready"); err != nil || resp.StatusCode != 503 {
 		t.Errorf("/ready while draining: %v, %v", resp, err)
 	} else {
@@ -218,7 +217,7 @@ func TestBusyFromTheStart(t *testing.T) {
 	p.ready(f.URL + "/ui/audit")
 	p.until("document.querySelector('#watch').dataset.problem === 'busy' && !document.querySelector('#watch').hidden")
 	f.set("")
-	p.press("#watch button")
+	p.click("#watch button") // which may be hidden by now
 	p.until("document.querySelector('#watch').hidden")
 	f.set("info 403 this needs the role read, yours is metrics")
 	p.ready(f.URL + "/ui/audit")

@@ -252,6 +252,13 @@ func (p *tab) press(selector string) {
 	p.do(chromedp.Click(selector))
 }
 
+// click clicks an element by script. The pointer would miss what moves, and wait for what
+// is hidden.
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector(" + quoted(selector) + ").click()"))
+}
+
 // usual is a configuration with a cluster and StatsD listeners.
 const usual = `
 node: {id: node-17, cluster: edge}
