@@ -54,7 +54,7 @@ func TestKeyboardTasks(t *testing.T) {
 	}{
 		{"open the stats", "", "gs", at("/ui/stats") + " && document.documentElement.dataset.order"},
 		{"filter them", "", "/", "document.activeElement.name === 'filter'"},
-		{"type a filter", "", "^task.", first + ".startsWith('task.') && document.querySelector('#results').dataset.total === '132'"},
+		{"type a filter", "", "^task.", first + ".startsWith('task.') && document.querySelector('#results').dataset.total === '132' && " + filtered},
 		{"leave the field", "", kb.Escape, "document.activeElement === document.body"},
 		{"sort by value", "", "3", first + " === 'task.129'"},
 		{"reverse the order", "", "3", first + " === 'task.000'"},

@@ -104,6 +104,9 @@ func TestLinesGrow(t *testing.T) {
 	<-sent
 }
 
+// filtered is whether the page shows what was typed into its filter, to the last character.
+const filtered = `new URLSearchParams(location.search).get('filter') === document.querySelector('input[name="filter"]').value && !document.querySelector('[aria-busy]')`
+
 // TestFilterWhileTyping types into the filter and expects other rows without a
 // reload. A wrong expression is marked where it is wrong and leaves the rows; a valid one
 // brings rows again.
@@ -118,7 +121,7 @@ func TestFilterWhileTyping(t *testing.T) {
 	p.until("document.activeElement.name === 'filter'")
 	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.value = ''"))
 	p.key("^server.live$")
-	p.until(names + " === 'server.live' && window.same")
+	p.until(names + " === 'server.live' && window.same && " + filtered)
 	for _, wrong := range []struct {
 		typed, why string
 		at         int // character
@@ -133,7 +136,7 @@ func TestFilterWhileTyping(t *testing.T) {
 		}
 		p.named("a wrong filter")
 		p.key(strings.Repeat(kb.Backspace, utf8.RuneCountInString(wrong.typed)))
-		p.until("!document.querySelector('#filter-error') && !document.querySelector('[aria-busy], [aria-invalid]') && " + names + " === 'server.live'")
+		p.until("!document.querySelector('#filter-error, [aria-invalid]') && " + filtered + " && " + names + " === 'server.live'")
 	}
 	if got := eval[string](p, "location.search"); !strings.Contains(got, "filter=%5Eserver.live%24") {
 		t.Errorf("the address has %q", got)
@@ -213,9 +216,7 @@ func TestChangesWithoutScripts(t *testing.T) {
 	_, err := chromedp.Call(p, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	p.must("switching scripts off", err)
 	text := func(url string) string {
-		d.Until(url, func() bool {
-			return strings.Contains(eval[string](p, "document.readyState === 'complete' ? location.pathname + location.search : ''"), url)
-		})
+		p.until("document.readyState === 'complete' && (location.pathname + location.search).includes(" + quoted(url) + ")")
 		return p.text()
 	}
 	p.visit(base(d) + "/ui/logging")
