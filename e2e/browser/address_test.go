@@ -21,6 +21,9 @@ func TestRandomViews(t *testing.T) {
 	}
 	lines(t, d, "%sview.last:1|c", text.String())
 	d.Wait("the stats", func(s daemon.Stats) bool { return s["view.last"] == "1" })
+	d.Until("rates of zero", func() bool {
+		return strings.Contains(d.Get("/ui/stats?filter=^view[.]last$&tsv=stats"), "view.last\tcounter\t1\t0\t\t2")
+	})
 	random := random(t)
 	p := open(t)
 	p.ready(base(d) + "/ui/stats?filter=^view")

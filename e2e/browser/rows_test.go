@@ -84,7 +84,7 @@ func TestSkeleton(t *testing.T) {
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proceed := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/ui/stats" && r.URL.Query().Get("filter") == "hits" {
+		if r.URL.Path == "/ui/stats" && r.URL.Query().Get("filter") == "hits" && !r.URL.Query().Has("tsv") {
 			select {
 			case <-proceed:
 			case <-r.Context().Done():
