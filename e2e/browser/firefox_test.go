@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -14,6 +15,18 @@ import (
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 	"github.com/statsd-admin/statsd-admin/e2e/need"
 )
+
+// scratch returns a new directory. Children of a killed process may write to it while it
+// is removed.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "firefox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
 
 // TestFirefox opens pages in Firefox. The requests show that it has loaded the style
 // sheet and run the scripts, and with them the policy permits all that they do: the page
@@ -51,8 +64,8 @@ func TestFirefox(t *testing.T) {
 		clear(asked)
 		mu.Unlock()
 		ctx, cancel := context.WithCancel(t.Context())
-		firefox := exec.CommandContext(ctx, program, "--headless", "--no-remote", "--profile", t.TempDir(), s.URL+page.path)
-		firefox.Env = append(firefox.Environ(), "HOME="+t.TempDir(), "MOZ_HEADLESS=1", "MOZ_DISABLE_CONTENT_SANDBOX=1")
+		firefox := exec.CommandContext(ctx, program, "--headless", "--no-remote", "--profile", scratch(t), s.URL+page.path)
+		firefox.Env = append(firefox.Environ(), "HOME="+scratch(t), "MOZ_HEADLESS=1", "MOZ_DISABLE_CONTENT_SANDBOX=1")
 		if err := firefox.Start(); err != nil {
 			cancel()
 			t.Fatal(err)
