@@ -222,7 +222,7 @@ type TTL struct {
 // String returns a sentence that describes t, for pages.
 func (t TTL) String() string {
 	if t == (TTL{}) {
-		return "off: series stay until they are forgotten or the server stops; statsd.ttl sets how long they stay without samples"
+		return "off; series stay until they are forgotten or the server stops; statsd.ttl sets how long they stay without samples"
 	}
 	var kinds []string
 	for g, ttl := range [groups]time.Duration{t.Counter, t.Gauge, t.Histogram, t.Set} {

@@ -40,7 +40,7 @@ func showIngest(v *view) error {
 		}
 		v.Put(h("</dl>\n"))
 		if rep.Expiry != "" {
-			v.Put(h("<p class='pad quiet'>"), rep.Expiry, h("</p>\n"))
+			v.Put(h("<p class='pad quiet'>Expiry: "), rep.Expiry, h("</p>\n"))
 		}
 	})
 	v.panel("kinds-head", "Received series", func() { v.actions("kinds", "/ingest?format=json") }, func() {
