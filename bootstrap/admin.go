@@ -162,9 +162,9 @@ func (a *Address) setSocket(d *decoder, n *yaml.Node, path string) {
 		ip, err := netip.ParseAddr(address)
 		if err != nil {
 			d.errorf(at, join(path, "address"), "%s is not an IP address such as 127.0.0.1 or ::1", d.show(at, path))
-			return
+		} else {
+			a.IP = netip.AddrPortFrom(ip, port)
 		}
-		a.IP = netip.AddrPortFrom(ip, port)
 	}
 }
 

@@ -72,9 +72,9 @@ func certificateRole(c *admin.CertificateRole) setter {
 				kind, rest, _ := strings.Cut(n.Value, ":")
 				if n.Kind != yaml.ScalarNode || rest == "" || !slices.Contains([]string{"dns", "uri", "ip"}, kind) {
 					d.errorf(n, path, "%s is not dns:name, uri:name or ip:address", d.show(n, path))
-					return
+				} else {
+					c.Name = n.Value
 				}
-				c.Name = n.Value
 			}},
 			{"role", role(&c.Role)},
 		})

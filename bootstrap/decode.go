@@ -326,11 +326,11 @@ func sizeLimit(to *int, most int64) setter {
 func limitOf(to *int, most int64, parse func(*yaml.Node) (int64, bool), want string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		switch v, ok := parse(n); {
-		case !ok || v == 0 || v > most:
-			d.errorf(n, path, "%s is not "+want+", or -1 for no limit", d.show(n, path), most)
-		case v < 0:
+		case ok && v < 0:
 			*to = -1
 			d.warnf(n, path, "no limit")
+		case !ok || v == 0 || v > most:
+			d.errorf(n, path, "%s is not "+want+", or -1 for no limit", d.show(n, path), most)
 		default:
 			*to = int(v)
 		}
@@ -497,9 +497,9 @@ func structure(to *map[string]any) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		if n.Kind != yaml.MappingNode {
 			d.errorf(n, path, "%s is not a mapping", d.show(n, path))
-			return
+		} else {
+			*to, _ = d.plain(n, path).(map[string]any)
 		}
-		*to, _ = d.plain(n, path).(map[string]any)
 	}
 }
 

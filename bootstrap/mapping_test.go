@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,13 @@ func TestMappingFileErrors(t *testing.T) {
 		if rules, _, err := ParseMapping("a.yaml", []byte(text)); err != nil || rules.Len() != 0 || len(rules.Config().Observe.Quantiles) != 3 {
 			t.Errorf("%q: got %v, %v", text, rules, err)
 		}
+	}
+	rules, _, err := ParseMapping("a.yaml", []byte("defaults: {observer_type: histogram}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := rules.Config().Observe; !slices.Equal(o.Buckets, defaultBuckets()) || o.NativeFactor != 1.1 || o.NativeBuckets != 256 || len(o.Quantiles) != 0 {
+		t.Errorf("the default of histograms is %+v", o)
 	}
 }
 

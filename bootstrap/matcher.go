@@ -75,9 +75,7 @@ func regex(to *string) setter {
 		}
 		if len(*to) > match.MaxPatternBytes {
 			d.errorf(n, path, "regular expression of %d bytes is longer than %d", len(*to), match.MaxPatternBytes)
-			return
-		}
-		if _, err := match.Compile(*to); err != nil {
+		} else if _, err := match.Compile(*to); err != nil {
 			reason := strings.TrimPrefix(err.Error(), "match: regex "+strconv.Quote(*to))
 			if strings.HasPrefix(reason, ": ") {
 				reason = " is not a regular expression" + reason

@@ -12,12 +12,14 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	metricsv3 "github.com/envoyproxy/go-control-plane/envoy/config/metrics/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -107,10 +109,13 @@ func TestWrongMessages(t *testing.T) {
 	unknown.Admin.ProtoReflect().SetUnknown(append(extra, extra...))
 	bad := messageOf(t, mustParse(t, "admin: {profile_path: /p}\nstats_flush_interval: 0.001s\n"))
 	bad.StatsFlushInterval.Seconds = 4000
+	odd := &bootstrapv3.Bootstrap{StatsSinks: []*metricsv3.StatsSink{{Name: "a", ConfigType: &metricsv3.StatsSink_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "a/none"}}}}}
 	for name, tt := range map[string]struct {
 		file, text string
 		want       []string
 	}{
+		"packed":       {"a.pb", string(wireOf(t, odd)), []string{"1 error in", "a.pb: proto: google.protobuf.Any: unable to resolve \"a/none\""}},
+		"deep-text":    {"a.pb_text", "node { metadata { fields { key: 'a' value " + strings.Repeat("{ list_value { values ", 120) + "{ bool_value: true }" + strings.Repeat("} }", 120) + "} } }", []string{"1 error in", "a.pb_text: nested deeper than 100 levels"}},
 		"nothing":      {"a.pb", "", nil},
 		"no-wire":      {"a.pb", "\xff\xff", []string{"a.pb: not the message envoy.config.bootstrap.v3.Bootstrap in wire form"}},
 		"no-text":      {"a.pb_text", "node {\n  id: 5\n}", []string{"a.pb_text:2:7: invalid value for string type"}},

@@ -88,9 +88,9 @@ func (s *Sink) httpFields(c *sinkhttp.Config) []field {
 			}
 			if _, err := sinkhttp.CheckURL(n.Value); err != nil {
 				d.errorf(n, path, "%v", err)
-				return
+			} else {
+				c.URL = n.Value
 			}
-			c.URL = n.Value
 		}},
 		{"headers", headers(&c.Headers)},
 		{"bearer_token_file", inputFile(&c.BearerTokenFile)},
