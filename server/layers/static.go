@@ -84,27 +84,27 @@ func fractionCell(m map[string]any) (cell, error) {
 // numberCell formats a number like %g: at most six significant digits.
 func numberCell(v any) (cell, bool) {
 	var f float64
-	exact, isExact := uint64(0), false
+	var exact uint64 // 0: f is
 	switch v := v.(type) {
 	case float64:
 		f = v
 	case float32:
 		f = float64(v)
 	case int:
-		f, exact, isExact = float64(v), uint64(v), v >= 0
+		f, exact = float64(v), uint64(max(v, 0))
 	case int64:
-		f, exact, isExact = float64(v), uint64(v), v >= 0
+		f, exact = float64(v), uint64(max(v, 0))
 	case int32:
 		f = float64(v)
 	case uint32:
 		f = float64(v)
 	case uint64:
-		f, exact, isExact = float64(v), v, true
+		f, exact = float64(v), v
 	default:
 		return cell{}, false
 	}
 	c := cell{sixDigits(f), numberValue(f)}
-	if isExact {
+	if exact != 0 {
 		c.value.integer, c.value.isInteger = exact, true
 	}
 	return c, c.value.isDouble
