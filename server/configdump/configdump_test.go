@@ -325,7 +325,7 @@ func TestRefusedUpdates(t *testing.T) {
 	active := message("c")
 	active.Failure = &Failure{Details: "no"}
 	sections := Source(func(bool) []Section {
-		return []Section{Clusters("v2", clusters(message("a")), clusters(message("b"), active), clusters(Cluster{Name: "d", Failure: &Failure{Details: "never"}}))}
+		return []Section{Clusters("v2", clusters(message("a")), clusters(message("b"), active, Cluster{Name: "e", Failure: &Failure{Details: "nor this"}}), clusters(Cluster{Name: "d", Failure: &Failure{Details: "never"}}))}
 	}).Sections(false)
 	got := map[string]string{}
 	for _, l := range sections[0].Lists {
@@ -340,7 +340,7 @@ func TestRefusedUpdates(t *testing.T) {
 			break // must not go on
 		}
 	}
-	want := map[string]string{"static_clusters": "none", "dynamic_active_clusters": "c: no;", "dynamic_warming_clusters": "d: never;"}
+	want := map[string]string{"static_clusters": "none", "dynamic_active_clusters": "c: no;e: nor this;", "dynamic_warming_clusters": "d: never;"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -63,6 +63,9 @@ func TestSkippedElements(t *testing.T) {
 				got = append(got, name)
 			}
 		}
+		if tt.q.Resource == "" && !strings.Contains(text, `"version_info": "v"`) {
+			t.Errorf("%+v: no version in %s", tt.q, text)
+		}
 		if strings.Join(got, " ") != tt.want {
 			t.Errorf("%+v: %q, want %q in %s", tt.q, got, tt.want, text)
 		}
