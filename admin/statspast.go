@@ -71,7 +71,7 @@ func (s *Server) parsePast(w *Response, q Query) (*past, error) {
 			return nil, err
 		}
 	} else if since == "" { // the rate of the last step
-		if p.to, err = s.src.History.At(until); err != nil {
+		if p.to, err = s.moment("rate", "0s"); err != nil {
 			return nil, err
 		}
 	}

@@ -67,6 +67,7 @@ func TestStatsOfThePast(t *testing.T) {
 		{"since=-22s&at=-12s", "t.c: 20 t.f: 0.5 t.g: -7"},
 		{"rate", "t.c: 3 t.f: 0.05 t.g: -0.7 t.young: 0.4"},
 		{"rate&at=-12s", "t.c: 2 t.f: 0.05 t.g: -0.7"},
+		{"rate&since=-12s&at=-12s", "t.c: 0 t.f: 0 t.g: 0"},
 		{"rate&since=-22s", "t.c: 2.273 t.f: 0.045 t.g: -0.636 t.young: 0.182"},
 	} {
 		for _, kind := range []string{"Counters", "Gauges"} {
@@ -132,6 +133,10 @@ func TestStatsOfThePastRefuses(t *testing.T) {
 		if r := m.Request("GET", "/stats?"+query, nil); r.Status != 400 || string(r.Body) != want {
 			t.Errorf("%s: %d %q, want %q", query, r.Status, r.Body, want)
 		}
+	}
+	m.now = m.now.Add(-time.Minute) // the clock was set
+	if r, want := m.Request("GET", "/stats?rate", nil), "rate: the history does not reach back that far: 2026-01-02T03:03:30Z is before 2026-01-02T03:04:00Z\n"; r.Status != 400 || string(r.Body) != want {
+		t.Errorf("before the history: %d %q, want %q", r.Status, r.Body, want)
 	}
 	s := newServer(t, Config{})
 	if r := s.Request("GET", "/stats?at=-1s", nil); r.Status != 400 || string(r.Body) != "at, since and rate need the history, which is off\n" {
