@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -73,12 +72,8 @@ func (s *Server) Explore(q store.Explore) (Explored, error) {
 		q.Samples = append(q.Samples, store.Sampled(x))
 	}
 	var err error
-	out.Explored, err = s.explorer.Explore(q)
-	if errors.Is(err, store.ErrTooManySeries) {
+	if out.Explored, err = s.explorer.Explore(q); err != nil { // it is store.ErrTooManySeries
 		return out, badRequest(fmt.Sprintf("tag and prefix: more than 50000 stats have the prefix %s; give a longer one, or none\n", quoted(q.Prefix)))
-	}
-	if err != nil {
-		return out, err
 	}
 	out.Limits = recent.Limits
 	if q.Tag == "" {
