@@ -18,7 +18,7 @@ func TestDefaultLimits(t *testing.T) {
 		RegexBytes: 1024, RegexProgram: 10_000, RegexBudget: 2 * time.Second, RegexParallel: 4,
 		StatsStreams: 64, AuditEntries: 1000, AuditBytes: 1 << 20,
 	}
-	if got := (Limits{}).withDefaults(); got != want {
+	if got := DefaultLimits(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	var none Limits

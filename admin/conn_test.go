@@ -114,6 +114,64 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	}
 }
 
+// TestNoPlaceIsLeft fills all places with running requests: a client gets the reason, or
+// with TLS nothing.
+func TestNoPlaceIsLeft(t *testing.T) {
+	ca := newAuthority(t)
+	for name, cfg := range map[string]*tls.Config{"plain": nil, "tls": ca.settings(tls.NoClientCert)} {
+		t.Run(name, func(t *testing.T) {
+			log := make(chan Access, 1)
+			s := start(t, Config{TLS: cfg, Limits: Limits{Connections: 1}, AccessLog: func(a Access) { log <- a }})
+			for range 1 + reservedConnections {
+				c := new(conn)
+				c.busy.Store(true)
+				if !s.connections.enter(c) {
+					t.Fatal("a connection is refused")
+				}
+				defer s.connections.leave(c)
+			}
+			c := dial(t, s)
+			got, err := io.ReadAll(c)
+			if cfg != nil {
+				if len(got) > 0 || err != nil {
+					t.Errorf("%q, %v", got, err)
+				}
+				return
+			}
+			a := parseAnswers(t, string(got))
+			if err != nil || len(a) != 1 || a[0].status != 503 || a[0].body != "too many connections\n" || a[0].header.Get("retry-after") != "1" {
+				t.Errorf("%+v, %v", a, err)
+			}
+			if a := <-log; s.metrics.rejected.Value() != 1 || a.Status != 503 || a.Peer != c.LocalAddr().String() {
+				t.Errorf("%d rejected, log %+v", s.metrics.rejected.Value(), a)
+			}
+		})
+	}
+}
+
+// TestAdmitDecides expects Config.Admit to get the number of open connections, and a
+// connection that it refuses to end without an answer.
+func TestAdmitDecides(t *testing.T) {
+	open := make(chan int, 3)
+	s := start(t, Config{Admit: func(n int) bool { open <- n; return n < 2 }})
+	for i := range 3 {
+		c := dial(t, s)
+		if got := <-open; got != i {
+			t.Errorf("%d connections are open, want %d", got, i)
+		}
+		if i < 2 {
+			waitFor(t, "the connection", func() bool { return s.connections.count() == i+1 })
+			continue
+		}
+		if got, err := io.ReadAll(c); len(got) > 0 || err != nil {
+			t.Errorf("a refused connection reads %q, %v", got, err)
+		}
+	}
+	if got := s.metrics.globalOverflow.Value(); got != 1 {
+		t.Errorf("%d refused, want 1", got)
+	}
+}
+
 // TestClosingWaitsForNoClient closes TLS connections whose clients read nothing, not
 // even the close. Nothing else waits for that, and it ends at its deadline.
 func TestClosingWaitsForNoClient(t *testing.T) {

@@ -345,18 +345,26 @@ func TestAccessLog(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}})
+	if err := s.Handle(Endpoint{Path: "/long", Serve: func(w *Response, _ *Request) error {
+		_, err := w.Write(make([]byte, 2*responseBuffer))
+		return err
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	get(t, s, "/ready?a=b", "User-Agent: x")
 	talk(t, s, request("POST /runtime_modify?key=hush&other=hush&flag HTTP/1.1", "Connection: close"))
 	talk(t, s, request("POST /runtime_modify HTTP/1.1", "Connection: close", "Content-Type: "+formType, "Content-Length: 6")+"a=hush")
 	talk(t, s, request("HEAD /help HTTP/1.1", "Connection: close"))
+	talk(t, s, request("HEAD /long HTTP/1.1", "Connection: close"))
 	talk(t, s, "nonsense\r\n\r\n")
 	talk(t, s, "GET /ready HTTP/1.0\r\nHost: evil.test\r\n\r\n")
-	waitFor(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) == 6 })
+	waitFor(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) == 7 })
 	want := []string{
 		"GET /ready?a=b HTTP/1.1 localhost 200 0 5 x text/plain; charset=UTF-8",
 		"POST /runtime_modify?key&other&flag HTTP/1.1 localhost 200 0 3  text/plain; charset=UTF-8",
 		"POST /runtime_modify HTTP/1.1 localhost 200 6 3  text/plain; charset=UTF-8",
 		"HEAD /help HTTP/1.1 localhost 200 0 0  text/plain; charset=UTF-8",
+		"HEAD /long HTTP/1.1 localhost 200 0 0  text/plain; charset=UTF-8",
 		"  HTTP/1.1  400 0 18  text/plain; charset=UTF-8",
 		"GET /ready HTTP/1.0 evil.test 403 0 122  text/plain; charset=UTF-8",
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,5 +157,44 @@ func TestResumeEndsTheHurry(t *testing.T) {
 			}
 			all.leave(c)
 		})
+	}
+}
+
+// TestInheritedSockets expects the last file to count, the ones before to be closed,
+// and a file without a socket to be refused.
+func TestInheritedSockets(t *testing.T) {
+	file := func() *os.File {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	s := newServer(t, Config{Address: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0"})
+	s.KeepPath(true) // there is none
+	first, second := file(), file()
+	s.Inherit(first)
+	s.Inherit(second)
+	if err := first.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the first file was open: %v", err)
+	}
+	if err := s.Listen(); err == nil || !strings.HasPrefix(err.Error(), "admin: the inherited socket "+os.DevNull+": ") {
+		t.Errorf("Listen: %v", err)
+	}
+	if err := second.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the second file was open: %v", err)
+	}
+	s.InheritMetrics(file())
+	if err := s.Listen(); err == nil || s.Addr() != nil {
+		t.Errorf("Listen on %v: %v", s.Addr(), err)
+	}
+	if _, err := s.MetricsFile(); err == nil {
+		t.Error("the metrics address has a socket")
+	}
+	if err := s.Listen(); err != nil { // no file is used twice
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/statsd/report"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // mapped is an input with rules of every sort, and explanations of what drops a sample.
@@ -29,6 +31,35 @@ func (m *mapped) Report() report.Report {
 }
 
 // TestMappingIsShown expects the settings and the rules, as far as they are asked for.
+// TestReloadKeepsTheRulesOnError expects the reason, and no change.
+func TestReloadKeepsTheRulesOnError(t *testing.T) {
+	world := newWorld()
+	world.failing = errors.New("line 3: no name")
+	s := newServer(t, Config{Sources: world.sources()})
+	if r, want := s.Request("POST", "/ingest/reload", nil), "the current mapping rules stay: line 3: no name\n"; r.Status != 400 || string(r.Body) != want {
+		t.Errorf("%d %q, want %q", r.Status, r.Body, want)
+	}
+	if e := s.Audit(1)[0]; e.Status != 400 || e.Changes != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestForgetNamesTheNearestStat expects a hint only for a name that nothing has.
+func TestForgetNamesTheNearestStat(t *testing.T) {
+	s := newServer(t, Config{Sources: newWorld().sources()})
+	s.store.ScopeWith("", store.ScopeOptions{Network: true}).Counter("web.requests")
+	for query, want := range map[string]string{
+		"name=web.request":   "OK, removed 0 series\ndid you mean web.requests, or the prefix web.request.?\n",
+		"prefix=web.request": "OK, removed 0 series\n",
+		"name=nothing":       "OK, removed 0 series\n",
+		"name=web.a":         "OK, removed 1 series\n",
+	} {
+		if r := s.Request("POST", "/ingest/forget?"+query, nil); r.Status != 200 || string(r.Body) != want {
+			t.Errorf("%s: %d %q, want %q", query, r.Status, r.Body, want)
+		}
+	}
+}
+
 func TestMappingIsShown(t *testing.T) {
 	at := testTime()
 	input := &mapped{rules: report.Mapping{Reloads: 2, Reloaded: at, MostLiteral: true, DropUnmatched: true, Rules: []report.RuleUse{

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -317,6 +320,8 @@ func TestMountedOnAnOpenPort(t *testing.T) {
 		"open":      {Config{}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}, 1},
 		"loopback":  {Config{}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, 0},
 		"unknown":   {Config{}, nil, 0},
+		"socket":    {Config{}, &net.UnixAddr{Net: "unix", Name: "/run/s"}, 0},
+		"other":     {Config{}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443}, 1},
 		"read-only": {Config{Mode: ModeReadOnly}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}, 0},
 		"tokens":    {Config{Auth: &Auth{Tokens: NewTokens(token)}}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}, 0},
 	} {
@@ -336,6 +341,81 @@ func TestMountedOnAnOpenPort(t *testing.T) {
 			}
 			if got := strings.Count(log.String(), "has no authentication"); got != int(c.want) {
 				t.Errorf("%d warnings, want %d:\n%s", got, c.want, log)
+			}
+		})
+	}
+}
+
+// failingBody ends with an error.
+type failingBody struct{ err error }
+
+func (b failingBody) Read([]byte) (int, error) { return 0, b.err }
+func (b failingBody) Close() error             { return nil }
+
+// failingWriter writes and flushes with errors.
+type failingWriter struct {
+	http.ResponseWriter
+	write, flush error
+}
+
+func (w failingWriter) Write(p []byte) (int, error) {
+	if w.write != nil {
+		return 0, w.write
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w failingWriter) FlushError() error { return w.flush }
+
+// TestMountedOnOtherServers sends requests as servers for other networks and protocols
+// make them.
+func TestMountedOnOtherServers(t *testing.T) {
+	ca := newAuthority(t)
+	leaf := ca.named("spiffe://test/ops").Leaf
+	broken := errors.New("broken")
+	for name, tt := range map[string]struct {
+		change func(*http.Request)
+		writer failingWriter
+		status int
+		peer   string
+		name   string // of the principal
+		err    error
+	}{
+		"http2":         {func(r *http.Request) { r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0 }, failingWriter{}, 200, "192.0.2.1:1234", "", nil},
+		"http9":         {func(r *http.Request) { r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/0.9", 0, 9 }, failingWriter{}, 400, "192.0.2.1:1234", "", nil},
+		"no-body":       {func(r *http.Request) { r.Body = nil }, failingWriter{}, 200, "192.0.2.1:1234", "", nil},
+		"slow-body":     {func(r *http.Request) { r.Body = failingBody{os.ErrDeadlineExceeded} }, failingWriter{}, 408, "192.0.2.1:1234", "", nil},
+		"broken-body":   {func(r *http.Request) { r.Body = failingBody{broken} }, failingWriter{}, 400, "192.0.2.1:1234", "", nil},
+		"no-deadlines":  {nil, failingWriter{flush: http.ErrNotSupported}, 200, "192.0.2.1:1234", "", nil},
+		"write-failed":  {nil, failingWriter{write: broken}, 200, "192.0.2.1:1234", "", ErrGone},
+		"flush-failed":  {nil, failingWriter{flush: broken}, 200, "192.0.2.1:1234", "", ErrGone},
+		"unverified":    {func(r *http.Request) { r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}} }, failingWriter{}, 200, "192.0.2.1:1234", "", nil},
+		"certificate":   {func(r *http.Request) { r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}} }, failingWriter{}, 200, "192.0.2.1:1234", "uri:spiffe://test/ops", nil},
+		"without-peer":  {func(r *http.Request) { r.RemoteAddr = "@" }, failingWriter{}, 200, "@", "", nil},
+		"without-proto": {func(r *http.Request) { r.Method = "" }, failingWriter{}, 200, "192.0.2.1:1234", "", nil},
+		"socket": {func(r *http.Request) {
+			*r = *r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.UnixAddr{Net: "unix", Name: "/run/s"}))
+			r.Host = ""
+		}, failingWriter{}, 200, "unix", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log []Access
+			s := newServer(t, Config{
+				Auth:      &Auth{OpenPaths: []string{"/ready"}, ClientCertificates: []CertificateRole{{Name: "uri:spiffe://test/ops", Role: RoleRead}}},
+				AccessLog: func(a Access) { log = append(log, a) },
+			})
+			rec := httptest.NewRecorder()
+			tt.writer.ResponseWriter = rec
+			req := httptest.NewRequest("GET", "http://localhost/ready", nil)
+			if tt.change != nil {
+				tt.change(req)
+			}
+			s.ServeHTTP(tt.writer, req)
+			if a := log[0]; a.Status != tt.status || a.Peer != tt.peer || a.Principal.Name != tt.name || a.TLS != (req.TLS != nil) || !errors.Is(a.Err, tt.err) || a.Method != "GET" {
+				t.Errorf("%+v, want %+v", a, tt)
+			}
+			if rec.Code != tt.status {
+				t.Errorf("status %d, want %d", rec.Code, tt.status)
 			}
 		})
 	}

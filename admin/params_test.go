@@ -151,11 +151,23 @@ func TestSecretRuntimeValuesAreMasked(t *testing.T) {
 	}
 }
 
-// TestMetadataIsShown checks that metadata is shown even if it is empty.
+// TestMetadataIsShown checks that metadata is shown even if it is empty, and that what
+// only looks secret in it is hidden unless the settings show it.
 func TestMetadataIsShown(t *testing.T) {
-	s := newServer(t, Config{Sources: Sources{Info: func() ServerInfo { return ServerInfo{Node: new(Node)} }}})
-	if body := string(s.Request("GET", "/server_info", nil).Body); !strings.Contains(body, `"metadata": {}`) {
-		t.Error(body)
+	for _, tt := range []struct {
+		metadata map[string]any
+		untyped  bool
+		want     string
+	}{
+		{nil, false, `"metadata": {}`},
+		{nil, true, `"metadata": {}`},
+		{map[string]any{"password": "hush"}, false, `"password": "[redacted]"`},
+		{map[string]any{"password": "hush"}, true, `"password": "hush"`},
+	} {
+		s := newServer(t, Config{ShowUntyped: tt.untyped, Sources: Sources{Info: func() ServerInfo { return ServerInfo{Node: &Node{Metadata: tt.metadata}} }}})
+		if body := string(s.Request("GET", "/server_info", nil).Body); !strings.Contains(body, tt.want) {
+			t.Errorf("untyped %t: %s, want %s", tt.untyped, body, tt.want)
+		}
 	}
 }
 
