@@ -79,16 +79,11 @@ func (b *batch) recv(fd uintptr) {
 		h.Namelen = nameBytes
 		h.SetControllen(controlBytes)
 	}
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
-		if errno == syscall.EINTR {
-			continue
-		}
-		b.n, b.errno = int(n), errno
-		if errno != 0 {
-			b.n = 0
-		}
-		return
+	// A call that does not wait is not interrupted either.
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	b.n, b.errno = int(n), errno
+	if errno != 0 {
+		b.n = 0
 	}
 }
 
