@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,10 @@ func TestReportAddsUpSockets(t *testing.T) {
 	if r.QueueBytes == 0 || r.QueueBytes > r.QueueLimit || r.QueueLimit < 300_000 || r.QueueLimit > 1<<30 {
 		t.Errorf("%d bytes of %d wait", r.QueueBytes, r.QueueLimit)
 	}
+	l.Flush(time.Now())
+	if got := l.listeners[0].metrics.queueBytes.Value(); got != r.QueueBytes {
+		t.Errorf("after a flush the gauge says that %d bytes wait, the report %d", got, r.QueueBytes)
+	}
 }
 
 // TestBatchReportsDrops compares the drop count of a datagram with that of the
@@ -93,8 +98,11 @@ func TestBatchReportsDrops(t *testing.T) {
 		if v, ok := b.dropped(); !ok || v != q.dropped {
 			t.Errorf("%s: a datagram reports %d drops, %v; the socket %d", network, v, ok, q.dropped)
 		}
-		if n, err := b.poll(); n != 0 || err != nil {
-			t.Errorf("%s: polling an empty socket: %d, %v", network, n, err)
+		write(t, out, "a:1|c")
+		for _, want := range []int{1, 0} {
+			if n, err := b.poll(); n != want || err != nil {
+				t.Errorf("%s: a poll returns %d, %v, want %d", network, n, err, want)
+			}
 		}
 	}
 }

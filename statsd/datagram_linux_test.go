@@ -5,6 +5,7 @@ package statsd
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 )
@@ -24,7 +25,7 @@ func packetRig(t *testing.T, recv func(b *batch)) (*rig, *socket, net.Conn) {
 	return r, &socket{conn: c, raw: raw, batch: b, worker: r.streamWorkers[0]}, out
 }
 
-// TestDrainEndsWithTheQueue: a listener that stops reads what is queued, and asks once
+// TestDrainEndsWithTheQueue: a listener that stops reads the queued datagrams, and asks once
 // more.
 func TestDrainEndsWithTheQueue(t *testing.T) {
 	var got []int
@@ -81,5 +82,19 @@ func TestClosedSocketsAreReadNoMore(t *testing.T) {
 	}
 	if _, err := tuneSocket(&net.UDPConn{}, 4096); err == nil {
 		t.Error("the buffer of no socket was set")
+	}
+}
+
+// TestOneAllowedPrefix: one prefix is enough to refuse datagrams.
+func TestOneAllowedPrefix(t *testing.T) {
+	for prefix, refused := range map[string]uint64{"127.0.0.0/8": 0, "10.0.0.0/8": 1} {
+		r, so, out := packetRig(t, func(*batch) {})
+		r.l.cfg.Allowed = []netip.Prefix{netip.MustParsePrefix(prefix)}
+		write(t, out, "a:1|c")
+		close(r.l.stop)
+		r.readPackets(r.l, so)
+		if l := r.Report().Listeners[0]; l.Packets != 1 || l.PacketsRefused != refused || l.Applied != 1-refused {
+			t.Errorf("%s is allowed: %d packets, %d refused, %d lines applied", prefix, l.Packets, l.PacketsRefused, l.Applied)
+		}
 	}
 }
