@@ -214,3 +214,19 @@ func TestWaitingConnectionsBlockNoOthers(t *testing.T) {
 		t.Errorf("%d lines of 5; connections ended: %v", got, l.report(0).Ended)
 	}
 }
+
+// TestCrowded: more than half of the slots are taken.
+func TestCrowded(t *testing.T) {
+	for _, tt := range []struct {
+		total, taken int
+		want         bool
+	}{{4, 0, false}, {4, 2, false}, {4, 3, true}, {5, 2, false}, {5, 3, true}, {1, 0, false}, {1, 1, true}} {
+		s := newSeats(tt.total, tt.total)
+		for range tt.taken {
+			s.ask(1)
+		}
+		if got := s.crowded(); got != tt.want {
+			t.Errorf("%d of %d: crowded %t", tt.taken, tt.total, got)
+		}
+	}
+}

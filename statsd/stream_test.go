@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -237,6 +239,104 @@ func TestChunkingOfLongLines(t *testing.T) {
 			if got := play(t, lines, bytes.Clone(s[:cut]), bytes.Clone(s[cut:])); got != want {
 				t.Errorf("line of %d cut at %d\n got %s\nwant %s", n, cut, got, want)
 			}
+		}
+	}
+}
+
+// readDeadlines is a connection that records its read deadlines.
+type readDeadlines struct {
+	net.Conn
+	set []time.Time
+}
+
+func (d *readDeadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestReadDeadlines checks how long a connection may be idle: as configured, a minute
+// when more than half of the slots are taken, and little when the listener stops.
+func TestReadDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const none = -1
+		give := func(*stream) bool { return false }
+		for _, tt := range []struct {
+			name          string
+			idle          time.Duration
+			taken         int // slots of 4
+			drains, hands bool
+			armed, kept   bool
+			drainedFor    time.Duration
+			sets          bool
+			want          time.Duration // from now on; none: no deadline
+			stays         bool          // an idle connection is kept
+		}{
+			{name: "alone", taken: 1, want: none, stays: true},
+			{name: "half", taken: 2, want: none, stays: true},
+			{name: "alone-again", taken: 2, armed: true, sets: true, want: none, stays: true},
+			{name: "crowded", taken: 3, sets: true, want: time.Minute},
+			{name: "crowded-without-limit", idle: -1, taken: 3, want: none, stays: true},
+			{name: "limit", idle: time.Second, taken: 1, sets: true, want: time.Second},
+			{name: "limit-when-crowded", idle: 2 * time.Minute, taken: 4, sets: true, want: 2 * time.Minute},
+			{name: "drains", idle: time.Second, taken: 1, drains: true, sets: true, want: drainIdle},
+			{name: "drains-nearly-at-the-end", taken: 1, drains: true, drainedFor: drainTotal - time.Millisecond, sets: true, want: time.Millisecond},
+			{name: "drains-too-long", taken: 1, drains: true, drainedFor: drainTotal + time.Millisecond, sets: true, want: -time.Millisecond},
+			{name: "is-handed-over", idle: time.Second, taken: 1, drains: true, hands: true, sets: true, want: time.Unix(1, 0).Sub(time.Now()), stays: false},
+			{name: "cannot-be-handed-over", taken: 1, hands: true, kept: true, armed: true, sets: true, want: none, stays: true},
+		} {
+			conn := &readDeadlines{}
+			l := &listener{linger: drainTotal, cfg: ListenerConfig{IdleTimeout: tt.idle}}
+			l.conns.init()
+			l.conns.total = 4
+			for range tt.taken {
+				l.conns.take(&stream{})
+			}
+			l.conns.draining.Store(tt.drains)
+			if tt.hands {
+				l.conns.taker.Store(&give)
+			}
+			st := &stream{l: l, conn: conn, armed: tt.armed, kept: tt.kept}
+			if tt.drainedFor > 0 {
+				st.end = time.Now().Add(l.linger - tt.drainedFor)
+			}
+			var want []time.Time
+			if tt.sets {
+				want = []time.Time{{}}
+				if tt.want != none {
+					want[0] = time.Now().Add(tt.want)
+				}
+			}
+			st.arm()
+			if !slices.EqualFunc(conn.set, want, time.Time.Equal) || st.armed != (tt.sets && tt.want != none) {
+				t.Errorf("%s: deadlines %v, armed %t, want %v", tt.name, conn.set, st.armed, want)
+			}
+			if tt.drains && !tt.hands && !st.end.Equal(time.Now().Add(drainTotal-tt.drainedFor)) {
+				t.Errorf("%s: the end is %v", tt.name, st.end)
+			}
+			if why := st.idled(); (why == "") != tt.stays {
+				t.Errorf("%s: idle ends it for %q", tt.name, why)
+			}
+		}
+	})
+}
+
+// TestFrameLengths checks the length of the next frame, prefix included.
+func TestFrameLengths(t *testing.T) {
+	for in, want := range map[string]int{
+		"": 0, "\x01\x00\x00": 0, "\x00\x00\x00\x00": 4, "\x05\x00\x00\x00abc": 9, "\x00\x01\x00\x00": 260,
+		"\x00\x00\x00\x01": 16<<20 + 4, "\x01\x00\x00\x01": 16<<20 + 5, "\xff\xff\xff\xff": 16<<20 + 5,
+	} {
+		if got := nextFrame([]byte(in)); got != want {
+			t.Errorf("%q: %d, want %d", in, got, want)
+		}
+	}
+}
+
+// TestPlainLinesAreTold: a client that sends text instead of a length is logged.
+func TestPlainLinesAreTold(t *testing.T) {
+	for in, want := range map[string]bool{"a:1|c\n": true, "~~~ ": true, "a:1\x1f": false, "\x7faaa": false, "aaa\xff": false} {
+		if got := printable([]byte(in)[:lengthPrefix]); got != want {
+			t.Errorf("%q is text: %t, want %t", in, got, want)
 		}
 	}
 }
