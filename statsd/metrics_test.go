@@ -3,6 +3,7 @@ package statsd
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -71,5 +72,28 @@ func TestMetricsOfTransports(t *testing.T) {
 				t.Errorf("sizes of batches add up to %v, want 3", s.Sum())
 			}
 		})
+	}
+}
+
+// TestBusyTime: the time of each sixteenth visit of a worker stands for that of sixteen,
+// and whole seconds are counted.
+func TestBusyTime(t *testing.T) {
+	r := newRig(t, Config{})
+	w := r.streamWorkers[0]
+	last := 0.0
+	for visit := range 3 * busyEvery {
+		r.send("a:1|c")
+		now := w.busy.value()
+		if timed := now > last; timed != (visit%16 == 15) {
+			t.Errorf("visit %d is timed: %t", visit+1, timed)
+		}
+		last = now
+	}
+	b := newBusyTime(r.store.Root(), "x")
+	for i := range 3 {
+		b.add(time.Now().Add(-100 * time.Millisecond))
+		if least := float64(i+1) * 1.6; b.value() < least || b.seconds.Total() != uint64(b.value()) {
+			t.Errorf("%d times 100 ms are %v seconds, %d counted, want %v", i+1, b.value(), b.seconds.Total(), least)
+		}
 	}
 }
