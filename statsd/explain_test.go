@@ -111,6 +111,34 @@ func TestExplainNamesLimits(t *testing.T) {
 	}
 }
 
+// TestExplainNamesConflicts, which a sample is rejected for.
+func TestExplainNamesConflicts(t *testing.T) {
+	r := newRig(t, Config{RejectConflicts: true})
+	r.send("a:1|c")
+	for in, want := range map[string]string{"a:1|c": "", "a:1|g": "type_conflict", "b:1|c:1|g": ""} {
+		if got := r.Explain([]byte(in)).Reason; got != want {
+			t.Errorf("%s: reason %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestExplainedValues are written without exponents where these are long enough to read.
+func TestExplainedValues(t *testing.T) {
+	r := newRig(t, Config{})
+	for in, want := range map[string]string{
+		"0": "0", "-0": "+0", "+0": "+0", "5": "5", "+5": "+5", "-5": "-5", "0.1": "0.1",
+		"0.000001": "0.000001", "0.00000099": "9.9e-07", "100000000000000000000": "100000000000000000000", "1e21": "1e+21", "-1e21": "-1e+21",
+	} {
+		got := r.Explain([]byte("g:" + in + "|g")).Samples[0].Values
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+	if got := r.Explain([]byte("h:+5|h")).Samples[0].Values; got[0] != "5" {
+		t.Errorf("an observation is %q", got)
+	}
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
