@@ -1,9 +1,14 @@
 package statsd
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 // TestTopWindow: the rates of names cover the last minute, in at most 60 intervals and
@@ -65,5 +70,69 @@ func TestConnectionPatience(t *testing.T) {
 	c.init()
 	if c.room != 512 || c.patience != 500*time.Millisecond {
 		t.Errorf("%d wait for %v, want 512 for 500 ms", c.room, c.patience)
+	}
+}
+
+// TestNearlyFull: a limit is near from four fifths on, unless there is none.
+func TestNearlyFull(t *testing.T) {
+	for _, tt := range []struct {
+		use, most int
+		want      bool
+	}{{3, 5, false}, {4, 5, true}, {5, 5, true}, {0, 1, false}, {1, 1, true}, {unlimited, unlimited, false}, {unlimited - 1, unlimited - 1, true}} {
+		if got := nearly(tt.use, tt.most); got != tt.want {
+			t.Errorf("%d of %d is near: %t", tt.use, tt.most, got)
+		}
+	}
+	r := newRig(t, Config{})
+	m := &r.registry.memory
+	m.max = 1000
+	for used, want := range map[int]bool{799: false, 800: true} {
+		m.charge(used)
+		if got := r.registry.near(limitMemory); got != want {
+			t.Errorf("%d of 1000 bytes are near the limit: %t", used, got)
+		}
+		m.charge(-used)
+	}
+}
+
+// TestUseOfLimits compares the use of each limit, whose maximum is -1 if it is off.
+func TestUseOfLimits(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Series: 100, FirstSegment: 90, SeriesPerName: 80, NewPerSecond: 70, Sets: 60, ValuesPerTagKey: 50, MemoryBytes: -1}})
+	for _, step := range []struct {
+		send string
+		want map[limit]int
+	}{
+		{"", map[limit]int{}},
+		{"a.x:1|c", map[limit]int{limitSeries: 1, limitFirstSegment: 1, limitPerName: 1, limitRate: 1}},
+		{"a.y:1|c|#k:1\na.y:1|c|#k:2\nb:x|s", map[limit]int{limitSeries: 4, limitFirstSegment: 3, limitPerName: 2, limitRate: 4, limitSets: 1, limitTagValues: 2}},
+	} {
+		r.send(step.send)
+		for lim, most := range map[limit]int{limitSeries: 100, limitFirstSegment: 90, limitPerName: 80, limitRate: 70, limitSets: 60, limitTagValues: 50, limitStore: -1, limitMemory: -1} {
+			gotMost, use := r.registry.use(lim)
+			want := step.want[lim]
+			if lim == limitMemory {
+				want = int(r.registry.memory.total())
+			}
+			if gotMost != most || use != want {
+				t.Errorf("after %q, %v: %d of %d, want %d of %d", step.send, lim, use, gotMost, want, most)
+			}
+		}
+	}
+}
+
+// TestInsertTop keeps the twenty largest counts, equal ones by name.
+func TestInsertTop(t *testing.T) {
+	var all, got []report.NameCount
+	for i := range 60 {
+		all = append(all, report.NameCount{Name: fmt.Sprintf("n%02d", i*7%60), Count: uint64(i % 5)})
+	}
+	for i, c := range all {
+		got = insertTop(got, c)
+		want := slices.SortedFunc(slices.Values(all[:i+1]), func(a, b report.NameCount) int {
+			return cmp.Or(-cmp.Compare(a.Count, b.Count), strings.Compare(a.Name, b.Name))
+		})
+		if want = want[:min(len(want), 20)]; !slices.Equal(got, want) {
+			t.Fatalf("after %d names: %v, want %v", i+1, got, want)
+		}
 	}
 }
