@@ -107,6 +107,17 @@ func TestRulesDropUnmatched(t *testing.T) {
 	}
 }
 
+// TestDroppedGaugesAreNotAdded: a change of a gauge that a rule drops is not checked
+// against the gauge that has the name of the sample.
+func TestDroppedGaugesAreNotAdded(t *testing.T) {
+	r := newRig(t, Config{Rules: rulesOf(t, mapping.Config{Rules: []mapping.Rule{{Match: "g", Name: "x", Drop: true}, {Match: "h", Name: "g"}}})})
+	r.send("h:1e308|g\ng:+1e308|g\nh:+1e308|g")
+	r.want("g 1e+308")
+	if l := r.conserved().Listeners[0]; l.Applied != 1 || l.Dropped != 1 || l.Rejected["out_of_range"] != 1 {
+		t.Errorf("%d lines applied, %d dropped, rejected %v", l.Applied, l.Dropped, l.Rejected)
+	}
+}
+
 func TestRulesAreCounted(t *testing.T) {
 	first := []mapping.Rule{{Match: "a.*", Name: "a", Position: "m.yaml:1:3"}, {Match: "a.b", Name: "b"}, {Match: "c", Name: "c", Drop: true}}
 	r := newRig(t, Config{Rules: rulesOf(t, mapping.Config{Rules: first}), ExporterMetrics: true})
