@@ -180,8 +180,9 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	if _, err := New(Config{Rules: make([]Rule, MaxRules+1)}); err == nil {
-		t.Error("no error for too many rules")
+	want := "mapping: 65533 rules are more than the limit of 65532"
+	if _, err := New(Config{Rules: make([]Rule, MaxRules+1)}); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
