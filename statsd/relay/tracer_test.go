@@ -143,3 +143,17 @@ func TestTracersAreForwardedOnce(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestEachTracerHasAConnection: no connection stays open from one tracer to the next, so
+// that a target that moved is followed.
+func TestEachTracerHasAConnection(t *testing.T) {
+	s := newSink(t)
+	w := newWorldWith(t, Config{LoopCheck: 10 * time.Millisecond, Routes: []Route{{Targets: targets(s)}}})
+	defer w.run()()
+	until(t, "some tracers", func() bool { return s.count() >= 6 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.conns); n < s.total {
+		t.Errorf("%d tracers came over %d connections", s.total, n)
+	}
+}
