@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
@@ -241,5 +242,42 @@ func TestWatchPanics(t *testing.T) {
 		if e.Name == "good" {
 			break
 		}
+	}
+}
+
+// TestEachDirectoryIsLookedAt has many directories, half of which were replaced: one look
+// finds all of these.
+func TestEachDirectoryIsLookedAt(t *testing.T) {
+	root := t.TempDir()
+	var found []string
+	w := &Watcher{log: slog.New(slog.DiscardHandler), dirs: make(map[string]*place), report: func(e Event) { found = append(found, e.Dir) }}
+	var err error
+	if w.notify, err = fsnotify.NewWatcher(); err != nil {
+		t.Skip("the system has no watch left:", err)
+	}
+	defer w.notify.Close()
+	var replaced []string
+	for i := range 20 {
+		dir := filepath.Join(root, fmt.Sprintf("%02d", i))
+		if err := mkdir(dir)(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Add(dir); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			replaced = append(replaced, dir)
+			if err := all(func() error { return os.Rename(dir, dir+".old") }, mkdir(dir))(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.look()
+	if slices.Sort(found); !slices.Equal(found, replaced) {
+		t.Errorf("found %q, want %q", found, replaced)
+	}
+	found = nil
+	if w.look(); len(found) != 0 {
+		t.Errorf("the next look finds %q", found)
 	}
 }
