@@ -30,28 +30,30 @@ func within(t *testing.T, what string, f func()) {
 }
 
 // TestStalledAnswerDelaysNoRetry has a host stop in the middle of an answer that is
-// retried, in a request without a timeout.
+// retried, in a request with and without a timeout.
 func TestStalledAnswerDelaysNoRetry(t *testing.T) {
-	var requests atomic.Int32
-	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if requests.Add(1) > 1 {
-			return
-		}
-		w.Header().Set("Content-Length", "10")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	})
-	r := newRig(t, "", host)
-	r.Timeout, r.Retries = -1, 1
-	within(t, "the request", func() {
-		resp, err := r.RoundTrip(request(t, "GET", ""))
-		if err != nil || resp.StatusCode != 200 {
-			t.Errorf("got %v, %v", resp, err)
-			return
-		}
-		resp.Body.Close()
-	})
+	for _, timeout := range []time.Duration{-1, time.Hour} {
+		var requests atomic.Int32
+		host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if requests.Add(1) > 1 {
+				return
+			}
+			w.Header().Set("Content-Length", "10")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		r := newRig(t, "", host)
+		r.Timeout, r.Retries = timeout, 1
+		within(t, "the request", func() {
+			resp, err := r.RoundTrip(request(t, "GET", ""))
+			if err != nil || resp.StatusCode != 200 {
+				t.Errorf("got %v, %v", resp, err)
+				return
+			}
+			resp.Body.Close()
+		})
+	}
 }
 
 // TestPanicOfHashKeepsNoCluster removes the cluster after a panic: its stats end with

@@ -452,10 +452,8 @@ func (a *try) giveUp() {
 	if soon := time.Now().Add(discardTime); a.until.IsZero() || soon.Before(a.until) {
 		_ = a.client.SetReadDeadline(soon) // a broken connection shows it in Read
 	}
-	n, err := io.CopyN(io.Discard, a.resp.Body, maxDiscard)
-	if n < maxDiscard && err == io.EOF {
-		a.free = true
-	}
+	_, err := io.CopyN(io.Discard, a.resp.Body, maxDiscard)
+	a.free = err == io.EOF
 	a.finish(nil)
 }
 
