@@ -128,7 +128,8 @@ func TestClocksDiffer(t *testing.T) {
 	p.until("!document.querySelector('#skew').hidden && document.querySelector('#skew').innerText.includes('differ by 3,6')")
 	const row = `document.querySelector('tr:has([data-stat="hits"])').querySelector`
 	const rate, changed = row + `('[data-rate]').textContent`, row + `('[data-changed]').textContent`
-	p.until(rate + " === '0'")
+	lines(t, d, "hits:1|c") // the page has a stream once it shows this, and rates from then on
+	p.until(row + "('[data-stat]').textContent === '2' && " + rate + " === '0'")
 	lines(t, d, "hits:60|c")
 	p.until("(window.rate = " + rate + ") !== '0'")
 	if got := eval[string](p, "window.rate"); got == "0.0" || strings.Contains(got, "\u2212") { // in an hour it would be 0.02
