@@ -403,14 +403,33 @@ func TestRunWaitsForItsLookups(t *testing.T) {
 	})
 }
 
-func TestOneHostOfAName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBook()
-		b.put("a.example", "10.0.0.2", "10.0.0.1")
-		r := start(t, Config{Resolver: b, MaxHosts: 1}, cluster("STRICT_DNS", "", "a.example:80"), upstream.Hooks{})
-		synctest.Wait()
-		r.wantHosts("10.0.0.1:80")
-	})
+// TestHostsOfANameAtTheLimit: the same address counts once, and only addresses that get no
+// host are worth a warning.
+func TestHostsOfANameAtTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		most    int
+		answer  []string
+		want    string
+		warning bool
+	}{
+		{1, []string{"10.0.0.2", "10.0.0.1"}, "10.0.0.1:80", true},
+		{1, []string{"10.0.0.2", "10.0.0.2"}, "10.0.0.2:80", false},
+		{2, []string{"10.0.0.2", "10.0.0.1"}, "10.0.0.2:80 10.0.0.1:80", false},
+		{2, []string{"10.0.0.2", "10.0.0.1", "10.0.0.2"}, "10.0.0.1:80 10.0.0.2:80", false},
+		{2, []string{"10.0.0.3", "10.0.0.2", "10.0.0.3", "10.0.0.1"}, "10.0.0.1:80 10.0.0.2:80", true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var logged bytes.Buffer
+			b := newBook()
+			b.put("a.example", tt.answer...)
+			r := start(t, Config{Resolver: b, MaxHosts: tt.most, Logger: slog.New(slog.NewTextHandler(&logged, nil))}, cluster("STRICT_DNS", "", "a.example:80"), upstream.Hooks{})
+			synctest.Wait()
+			r.wantHosts(tt.want)
+			if warned := strings.Contains(logged.String(), "too many addresses"); warned != tt.warning {
+				t.Errorf("%q with %d hosts at most: warning %t", tt.answer, tt.most, warned)
+			}
+		})
+	}
 }
 
 // fixed is a resolver that returns its own records.
