@@ -3,6 +3,7 @@ package otlp
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,54 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%d views are open", n)
 			}
 		})
+	}
+}
+
+// TestPointsWithoutAPattern: stats with bytes that must be replaced share the metric of their
+// family like others.
+func TestPointsWithoutAPattern(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := New(Config{
+		Options:   sinkqueue.Options{Store: st, Filter: sinktest.NoOwn()},
+		Transport: &receiver{sums: map[string]uint64{}, delta: true}, Delta: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range []string{"\xff", "é", "\"", "plain", "\x00"} {
+		st.Root().Counter("odd\x00name", tags.Tag{Name: "k", Value: value}, tags.Tag{Name: "l", Value: "m"}).Add(uint64(i) + 1)
+		st.Root().Gauge("odd\x00other", tags.Tag{Name: "k", Value: value}).Set(uint64(i) + 1)
+	}
+	snap := st.Flush(store.FlushOptions{})
+	defer snap.Close()
+	if err := s.Flush(snap); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, p := range s.Hold(t.Context()) {
+		show(t, &b, "", p.Data, request)
+	}
+	s.Release(true)
+	var got []string
+	for line := range strings.Lines(b.String()) {
+		if f := strings.Fields(line); f[0] == "name" || f[0] == "attributes" || f[0] == "as_int" || f[0] == "as_double" {
+			got = append(got, strings.TrimPrefix(strings.Join(f, " "), "attributes key "))
+		}
+	}
+	got = got[2:] // the resource and the scope
+	var want []string
+	for i, name := range []string{"odd_name", "odd_other"} {
+		number := []string{"as_int", "as_double"}[i]
+		want = append(want, fmt.Sprintf("name %q", name))
+		for i, value := range []string{"�", "é", "\"", "plain", "\x00"} {
+			want = append(want, fmt.Sprintf(`"k" value string %q`, value))
+			if name == "odd_name" {
+				want = append(want, `"l" value string "m"`)
+			}
+			want = append(want, fmt.Sprint(number, " ", i+1))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
