@@ -527,6 +527,40 @@ func TestImportIntoNullStats(t *testing.T) {
 	}
 }
 
+// TestImportedStatsAreWhereTheyWere: in the name space of the network or of the program, and
+// what hides a part of their totals is a reset.
+func TestImportedStatsAreWhereTheyWere(t *testing.T) {
+	child := New(Options{})
+	w := child.Watch()
+	defer w.Close()
+	im := child.NewImport(func(*ExportedStat) any { return nil })
+	defer im.Close()
+	for _, network := range []bool{false, true} {
+		name := map[bool]string{false: "own", true: "received"}[network]
+		for _, h := range []ExportedStat{
+			{Name: name + ".c", Network: network, Settled: 3},
+			{Name: name + ".g", Network: network, Kind: KindGauge, Value: 2},
+			{Name: name + ".f", Network: network, Kind: KindGauge, Fractional: true, Value: math.Float64bits(2.5)},
+		} {
+			if err := im.Add(&h); err != nil {
+				t.Errorf("%s: %v", h.Name, err)
+			}
+			if !child.Has(network, h.Name) || child.Has(!network, h.Name) {
+				t.Errorf("%s: from the network %t, of the program %t", h.Name, child.Has(true, h.Name), child.Has(false, h.Name))
+			}
+		}
+	}
+	if w.Poll().Reset {
+		t.Error("a watch sees a reset")
+	}
+	if err := im.Add(&ExportedStat{Name: "own.c", Reset: 2}); err != nil || !w.Poll().Reset {
+		t.Errorf("a watch sees no reset; error %v", err)
+	}
+	if got := child.Root().Counter("own.c").Value(); got != 1 {
+		t.Errorf("the counter shows %d, want 1", got)
+	}
+}
+
 // TestExportEndsWhenAsked: Next ends with the call that returns false, and closes its view.
 func TestExportEndsWhenAsked(t *testing.T) {
 	for stop := 1; stop <= 7; stop++ {

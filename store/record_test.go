@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,8 +80,32 @@ func TestValuesThatAreSegments(t *testing.T) {
 		{"a.b.vals", "val", 9}, {"a.b", "b.val", 11}, {"a.b", "", 6},
 	} {
 		rec := st.appendRecord(nil, false, tt.full, "family", []tags.Tag{{Name: "t", Value: tt.value}}, false)
-		if _, rest := splitRecord(rec); len(rest) != tt.want {
+		_, rest := splitRecord(rec)
+		if len(rest) != tt.want {
 			t.Errorf("value %q of %q: %d bytes %x, want %d", tt.value, tt.full, len(rest), rest, tt.want)
+		}
+		if got := tagBytes(append(rest, 1, 2, 3)); got != tt.want {
+			t.Errorf("value %q of %q: a length of %d, want %d", tt.value, tt.full, got, tt.want)
+		}
+	}
+}
+
+// TestLengthsOfRecords: the length behind the name, whatever follows.
+func TestLengthsOfRecords(t *testing.T) {
+	st := New(Options{})
+	for i := range 300 { // the numbers of later names take two bytes
+		st.names.hold(nameKey{text: fmt.Sprint(i)})
+	}
+	long := strings.Repeat("x", 200)
+	for _, tgs := range [][]tags.Tag{
+		nil, {{Name: "a", Value: "b"}}, {{Name: "a", Value: "b.c"}, {Name: "a"}, {Name: "d", Value: long}},
+		{{Name: "a", Value: long + "."}, {Name: "a", Value: long + "."}, {Name: "z", Value: "z"}},
+	} {
+		for _, explicit := range []bool{false, true} {
+			_, rest := splitRecord(st.appendRecord(nil, false, "full.b", "full", tgs, explicit && len(tgs) > 0))
+			if got := tagBytes(append(slices.Clone(rest), 1, 2, 3)); got != len(rest) {
+				t.Errorf("tags %v, explicit %t: a length of %d, want %d", tgs, explicit, got, len(rest))
+			}
 		}
 	}
 }
