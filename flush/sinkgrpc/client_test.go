@@ -18,18 +18,21 @@ import (
 
 	"go.uber.org/goleak"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -354,5 +357,58 @@ func TestDefaults(t *testing.T) {
 		if c.cfg.Timeout != want || c.cfg.UserAgent != "statsd-admin" {
 			t.Errorf("timeout %v, want %v", c.cfg.Timeout, want)
 		}
+	}
+}
+
+// TestDelaysThatReceiversAskFor: a trailer that is no delay rules out another attempt.
+func TestDelaysThatReceiversAskFor(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"0": 0, "1": time.Millisecond, "1500": 1500 * time.Millisecond, "2147483647": 2147483647 * time.Millisecond,
+		"-1": -1, "": -1, "x": -1, "1.5": -1, "2147483648": -1,
+	} {
+		if after, asked := pushback(metadata.Pairs("grpc-retry-pushback-ms", text)); after != want || !asked {
+			t.Errorf("%q: %v, asked %t; want %v", text, after, asked, want)
+		}
+	}
+	if after, asked := pushback(metadata.Pairs("other", "1")); after != 0 || asked {
+		t.Errorf("no trailer: %v, asked %t", after, asked)
+	}
+	const url = "type.googleapis.com/google.rpc.RetryInfo"
+	delay := protobuf.AppendUint(protobuf.AppendUint(nil, 1, 3), 2, 5) // 3 s and 5 ns
+	for name, tt := range map[string]struct {
+		url   string
+		value []byte
+		after time.Duration
+		asked bool
+	}{
+		"delay":       {url, protobuf.AppendBytes(nil, 1, delay), 3*time.Second + 5, true},
+		"other field": {url, protobuf.AppendBytes(protobuf.AppendBytes(nil, 2, delay), 3, delay), 0, true},
+		"empty":       {url, nil, 0, true},
+		"other type":  {"type.googleapis.com/google.rpc.DebugInfo", protobuf.AppendBytes(nil, 1, delay), 0, false},
+		"bounds":      {url, protobuf.AppendBytes(nil, 1, protobuf.AppendUint(protobuf.AppendUint(nil, 1, 1<<40), 2, 1<<40)), 1<<31*time.Second + time.Second, true},
+	} {
+		st := status.FromProto(&spb.Status{Code: 8, Details: []*anypb.Any{{TypeUrl: tt.url, Value: tt.value}}})
+		if after, asked := retryInfo(st); after != tt.after || asked != tt.asked {
+			t.Errorf("%s: %v, asked %t; want %v, %t", name, after, asked, tt.after, tt.asked)
+		}
+	}
+}
+
+// TestCodecTakesBytesOnly: other values are refused, and bytes pass unchanged.
+func TestCodecTakesBytesOnly(t *testing.T) {
+	if _, err := (codec{}).Marshal("text"); err == nil {
+		t.Error("a text is encoded")
+	}
+	data, err := codec{}.Marshal([]byte("abc"))
+	if err != nil || string(data.Materialize()) != "abc" {
+		t.Errorf("encoded as %q, %v", data.Materialize(), err)
+	}
+	var text string
+	if err := (codec{}).Unmarshal(data, &text); err == nil {
+		t.Error("a response is decoded into a text")
+	}
+	var got []byte
+	if err := (codec{}).Unmarshal(data, &got); err != nil || string(got) != "abc" {
+		t.Errorf("decoded %q, %v", got, err)
 	}
 }
