@@ -5,12 +5,14 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // drawn returns what f appends to an empty page, for a request with a query.
@@ -266,5 +268,73 @@ func TestOrders(t *testing.T) {
 		if got := v.sorted("-size", "name"); got != tt.want {
 			t.Errorf("%q %q: %+v, want %+v", tt.sort, tt.dir, got, tt.want)
 		}
+	}
+}
+
+// TestAxisOfValues expects an axis around a single value, and no logarithms of values
+// that have none.
+func TestAxisOfValues(t *testing.T) {
+	for name, tt := range map[string]struct {
+		values []float64
+		log    bool
+		want   axis
+		bins   int // of at most 40
+	}{
+		"two":       {[]float64{1, 1000}, false, axis{1, 1000, false}, 40},
+		"two-log":   {[]float64{1, 1000}, true, axis{1, 1000, true}, 40},
+		"zero-log":  {[]float64{0, 1000}, true, axis{0, 1000, false}, 40},
+		"one":       {[]float64{100}, false, axis{90, 110, false}, 0},
+		"one-log":   {[]float64{100}, true, axis{90, 110, true}, 0},
+		"small-log": {[]float64{0.25}, true, axis{-0.25, 0.75, false}, 0},
+		"negative":  {[]float64{-100}, true, axis{-110, -90, false}, 0},
+		"zero":      {[]float64{0}, true, axis{-0.5, 0.5, false}, 0},
+		"none":      {nil, true, axis{-0.5, 0.5, false}, 40},
+	} {
+		layout, err := histogram.NewLayout(histogram.Config{Scale: 1000, Signed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hist := histogram.New(layout)
+		for _, x := range tt.values {
+			hist.RecordFloat(x, 1)
+		}
+		s := hist.Merge().Cumulative
+		got := newAxis(s, tt.log)
+		if math.Abs(got.low-tt.want.low) > 0.01 || math.Abs(got.high-tt.want.high) > 0.01 || got.log != tt.want.log {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+		if n := binCount(s, got, 40); tt.bins > 0 && n != tt.bins || n < 1 || n > 40 {
+			t.Errorf("%s: %d bins, want %d", name, n, tt.bins)
+		}
+	}
+}
+
+// TestSmallHistograms draws a bar for each of the 18 parts that has a value, the least
+// one unit tall.
+func TestSmallHistograms(t *testing.T) {
+	layout, err := histogram.NewLayout(histogram.Config{Scale: 1000, Signed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hist := histogram.New(layout)
+	hist.RecordFloat(-900, 1)
+	hist.RecordFloat(900, 40)
+	hist.RecordFloat(0, 20)
+	want := "<svg class='s' viewBox='0 0 96 20' aria-hidden='true'>" +
+		"<rect class='f' x='0' y='19' width='4.3' height='1'/>" +
+		"<rect class='f' x='48' y='10' width='4.3' height='10'/>" +
+		"<rect class='f' x='90.7' y='0' width='4.3' height='20'/>" +
+		"<path class='base' d='M0 19.75h96'/></svg>"
+	if got := drawn(func(v *view) { v.miniHistogram(hist.Merge().Cumulative) }); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestEstimatedTagValues expects a word before a number that is not exact.
+func TestEstimatedTagValues(t *testing.T) {
+	list := []store.TagCount{{Name: "a", Series: 3, Values: 2, Exact: true}, {Name: "b", Series: 5, Values: 4}}
+	got := drawn(func(v *view) { v.r = new(admin.Request); v.tagTable("", list) })
+	if strings.Count(got, "about ") != 1 || !strings.Contains(got, "about 4") {
+		t.Error(got)
 	}
 }

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 func TestNumbers(t *testing.T) {
@@ -234,6 +237,68 @@ func TestEscapedQuery(t *testing.T) {
 		var b strings.Builder
 		if escapeQuery(&b, c); b.String() != want {
 			t.Errorf("%q: %s, want %s", c, b.String(), want)
+		}
+	}
+}
+
+// TestProblemsOfTheInput expects a note for what the client can change, and other errors
+// as they are.
+func TestProblemsOfTheInput(t *testing.T) {
+	other := errors.New("broken")
+	for _, tt := range []struct {
+		err    error
+		status int
+		shown  string
+	}{
+		{&admin.Error{Status: 400, Msg: "no <filter>\n"}, 400, "no &lt;filter&gt;"},
+		{&admin.Error{Status: 503, Msg: "busy\n"}, 503, "busy"},
+		{render.ErrTooExpensive, 400, "filter"},
+		{&admin.Error{Status: 404, Msg: "no\n"}, 0, ""},
+		{other, 0, ""},
+	} {
+		var v *view
+		var err error
+		got := drawn(func(x *view) { v = x; err = x.problem(tt.err) })
+		if tt.status == 0 {
+			if err != tt.err || got != "" || v.status != 0 {
+				t.Errorf("%v: %v, %d %q", tt.err, err, v.status, got)
+			}
+		} else if err != nil || v.status != tt.status || !strings.Contains(got, tt.shown) {
+			t.Errorf("%v: %v, %d %q", tt.err, err, v.status, got)
+		}
+		v = &view{}
+		if err := v.statsError(tt.err); v.status != tt.status || (err == nil) != (tt.status != 0) {
+			t.Errorf("%v of stats: %v, %d", tt.err, err, v.status)
+		}
+	}
+}
+
+// TestHealthIsKept expects a new count after five seconds, and when the clock is set back.
+func TestHealthIsKept(t *testing.T) {
+	src := &countedClusters{}
+	v := &view{site: &site{}, src: admin.Sources{Clusters: src}, now: testNow}
+	for _, tt := range []struct {
+		at   time.Duration
+		want int
+	}{{0, 1}, {0, 1}, {healthAge - 1, 1}, {healthAge, 2}, {healthAge + 1, 2}, {0, 3}, {1, 3}} {
+		v.now = testNow.Add(tt.at)
+		if got := v.healthNow(); got.clusters != tt.want {
+			t.Errorf("at %v: count number %d, want %d", tt.at, got.clusters, tt.want)
+		}
+	}
+}
+
+// countedClusters has as many clusters as it was read.
+type countedClusters struct {
+	admin.Clusters
+	n int
+}
+
+func (c *countedClusters) Statuses(yield func(*status.Cluster) bool) {
+	c.n++
+	for range c.n {
+		if !yield(&status.Cluster{}) {
+			return
 		}
 	}
 }

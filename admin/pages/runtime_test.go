@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,21 @@ func TestNoAdminLayer(t *testing.T) {
 		checkPage(t, srv, []byte(body))
 		if strings.Contains(body, "method='post'") || strings.Contains(body, "name='key'") || !strings.Contains(body, "a layer with <code>admin_layer</code> in <code>layered_runtime</code> turns this on.") {
 			t.Errorf("%s:\n%s", target, body)
+		}
+	}
+}
+
+// TestKeysToChoose expects at most 500 keys as suggestions, and a table of all.
+func TestKeysToChoose(t *testing.T) {
+	for _, n := range []int{500, 501} {
+		values := map[string]any{}
+		for i := range n {
+			values[fmt.Sprintf("key%03d", i)] = 1
+		}
+		srv := layered(t, layers.Layer{Name: "base", Kind: layers.Static, Values: values}, layers.Layer{Name: "mine", Kind: layers.Admin})
+		body := string(request(srv, "runtime", "").Body)
+		if got := strings.Count(body, "<option value='key"); got != 500 {
+			t.Errorf("%d of %d keys are suggested", got, n)
 		}
 	}
 }
