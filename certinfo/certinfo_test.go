@@ -1,7 +1,11 @@
 package certinfo
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"math/big"
 	"testing"
@@ -34,6 +38,42 @@ func TestDaysLeft(t *testing.T) {
 	c := Certificate{Until: now.AddDate(400, 0, 0)}
 	if got := c.DaysLeft(now); got != 146097 {
 		t.Errorf("%d days in 400 years", got)
+	}
+}
+
+// TestParsePEM expects the certificates in order, without blocks of other types.
+func TestParsePEM(t *testing.T) {
+	block := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := func(serial int64) string {
+		template := &x509.Certificate{SerialNumber: big.NewInt(serial)}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return block("CERTIFICATE", der)
+	}
+	one, two, other := cert(1), cert(2), block("PRIVATE KEY", []byte("x"))
+	for _, tt := range []struct{ text, want string }{
+		{one, "[1] <nil>"},
+		{"text\n" + two + other + one + "text\n", "[2 1] <nil>"},
+		{"", "[] no certificate in PEM form"},
+		{other, "[] no certificate in PEM form"},
+		{one + other + block("CERTIFICATE", []byte("x")), "[] certificate 2: x509: malformed certificate"},
+	} {
+		list, err := ParsePEM([]byte(tt.text))
+		serials := make([]*big.Int, len(list))
+		for i, c := range list {
+			serials[i] = c.SerialNumber
+		}
+		if got := fmt.Sprint(serials, " ", err); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.text, got, tt.want)
+		}
 	}
 }
 
