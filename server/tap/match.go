@@ -24,7 +24,6 @@ type event struct {
 // matcher selects events.
 type matcher func(*event) bool
 
-// compileMatch compiles the predicate of a request.
 func compileMatch(c *tapv3.TapConfig) (matcher, error) {
 	if m := c.GetMatch(); m != nil {
 		return predicate(m, 0)
@@ -135,30 +134,28 @@ func header(h *routev3.HeaderMatcher) (func(fields) bool, error) {
 		want := (h.GetHeaderMatchSpecifier() == nil || h.GetPresentMatch()) != invert
 		return func(f fields) bool { _, ok := f(name); return ok == want }, nil
 	}
+	m, ok := h.GetHeaderMatchSpecifier().(*routev3.HeaderMatcher_StringMatch)
+	if !ok {
+		return nil, fmt.Errorf("tap_config.match: header %q: %T is not supported; use string_match or present_match",
+			name, h.GetHeaderMatchSpecifier())
+	}
 	var kind match.Kind
 	var pattern string
-	fold := false
-	switch m := h.GetHeaderMatchSpecifier().(type) {
-	case *routev3.HeaderMatcher_StringMatch:
-		fold = m.StringMatch.GetIgnoreCase()
-		switch p := m.StringMatch.GetMatchPattern().(type) {
-		case *typev3.StringMatcher_Exact:
-			kind, pattern = match.KindExact, p.Exact
-		case *typev3.StringMatcher_Prefix:
-			kind, pattern = match.KindPrefix, p.Prefix
-		case *typev3.StringMatcher_Suffix:
-			kind, pattern = match.KindSuffix, p.Suffix
-		case *typev3.StringMatcher_Contains:
-			kind, pattern = match.KindContains, p.Contains
-		case *typev3.StringMatcher_SafeRegex:
-			kind, pattern = match.KindRegex, p.SafeRegex.GetRegex()
-		default:
-			return nil, fmt.Errorf("tap_config.match: header %q: %T is not supported", name, p)
-		}
+	switch p := m.StringMatch.GetMatchPattern().(type) {
+	case *typev3.StringMatcher_Exact:
+		kind, pattern = match.KindExact, p.Exact
+	case *typev3.StringMatcher_Prefix:
+		kind, pattern = match.KindPrefix, p.Prefix
+	case *typev3.StringMatcher_Suffix:
+		kind, pattern = match.KindSuffix, p.Suffix
+	case *typev3.StringMatcher_Contains:
+		kind, pattern = match.KindContains, p.Contains
+	case *typev3.StringMatcher_SafeRegex:
+		kind, pattern = match.KindRegex, p.SafeRegex.GetRegex()
 	default:
-		return nil, fmt.Errorf("tap_config.match: header %q: %T is not supported; use string_match or present_match", name, m)
+		return nil, fmt.Errorf("tap_config.match: header %q: %T is not supported", name, p)
 	}
-	compiled, err := match.New(kind, pattern, fold)
+	compiled, err := match.New(kind, pattern, m.StringMatch.GetIgnoreCase())
 	if err != nil {
 		return nil, fmt.Errorf("tap_config.match: header %q: %w", name, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	tapv3 "github.com/envoyproxy/go-control-plane/envoy/config/tap/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
@@ -62,16 +63,15 @@ func compile(m *adminv3.TapRequest) (*settings, error) {
 	for _, l := range []struct {
 		name string
 		to   *int
-		v    interface{ GetValue() uint32 }
-		set  bool
+		v    *wrapperspb.UInt32Value
 	}{
-		{"max_buffered_rx_bytes", &s.received, out.GetMaxBufferedRxBytes(), out.GetMaxBufferedRxBytes() != nil},
-		{"max_buffered_tx_bytes", &s.sent, out.GetMaxBufferedTxBytes(), out.GetMaxBufferedTxBytes() != nil},
+		{"max_buffered_rx_bytes", &s.received, out.GetMaxBufferedRxBytes()},
+		{"max_buffered_tx_bytes", &s.sent, out.GetMaxBufferedTxBytes()},
 	} {
-		if l.set && l.v.GetValue() > maxBodyBytes {
+		if l.v.GetValue() > maxBodyBytes {
 			return nil, fmt.Errorf("tap_config.output_config.%s: %d not in [0, %d]", l.name, l.v.GetValue(), maxBodyBytes)
 		}
-		if l.set {
+		if l.v != nil {
 			*l.to = int(l.v.GetValue())
 		}
 	}
