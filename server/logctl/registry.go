@@ -309,13 +309,13 @@ func (r *Registry) Clone() *Registry {
 
 // The names in [Registry.Settings] that are not loggers.
 const (
-	settingAll   = "level" // of loggers to come
+	settingAll   = "level" // of new loggers
 	settingPaths = "paths" // rules of source files, in fine-grained mode
 )
 
-// Settings returns all that changes of levels can change, by name: the level of each
-// logger, and as "level" the level of loggers to come. In fine-grained mode there is
-// "paths", the rules as SetPaths takes them, in place of the loggers.
+// Settings returns the adjustable state by name: the level of each logger, and under
+// "level" that of new loggers. In fine-grained mode, the loggers are replaced by "paths",
+// the rules as [Registry.SetPaths] takes them.
 func (r *Registry) Settings() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -365,21 +365,20 @@ func (r *Registry) Restore(settings map[string]string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.standard
+	if !r.fineGrain {
+		if err := r.setLocked(rules); err != nil {
+			return err
+		}
+	}
 	if standard != "" {
 		r.standard = level
 	}
-	if !r.fineGrain {
-		if err := r.setLocked(rules); err != nil {
-			r.standard = was
-			return err
+	if r.fineGrain {
+		if _, ok := settings[settingPaths]; !ok {
+			rules = r.rules
 		}
-		return nil
+		r.rulesLocked(rules)
 	}
-	if _, ok := settings[settingPaths]; !ok {
-		rules = r.rules
-	}
-	r.rulesLocked(rules)
 	return nil
 }
 
