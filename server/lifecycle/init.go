@@ -19,7 +19,7 @@ type Manager struct {
 	started bool
 	done    bool // ready was reported to the server
 	removed bool
-	targets []*Target // in the order of their making
+	targets []*Target // in creation order
 }
 
 // Target is one thing that a [Manager] waits for.
@@ -35,7 +35,7 @@ type Target struct {
 type Unready struct {
 	Component string   // such as "listener"
 	Name      string   // "init manager <name>"
-	Targets   []string // "target <name>", in the order of their making
+	Targets   []string // "target <name>", in creation order
 }
 
 // NewManager returns a manager of a component. A manager created after
@@ -51,9 +51,9 @@ func (s *Server) NewManager(component, name string) *Manager {
 	return m
 }
 
-// Initialize ends the state PreInitializing: it starts all targets and moves to
-// Initializing, and to Live when every target is ready, at once if there is none.
-// done, which may be nil, is called after that. Further calls do nothing.
+// Initialize ends the state PreInitializing: it moves to Initializing and starts all
+// targets. When every target is ready, at once if there is none, it moves to Live and
+// then calls done, which may be nil. Further calls do nothing.
 func (s *Server) Initialize(done func()) {
 	s.managersMu.Lock()
 	if !s.move(PreInitializing, Initializing) {
@@ -92,7 +92,7 @@ func (s *Server) managerReady() {
 	golive()
 }
 
-// Unready lists the managers with pending targets, in order of creation.
+// Unready lists the managers with pending targets, in creation order.
 func (s *Server) Unready() []Unready {
 	s.managersMu.Lock()
 	managers := slices.Clone(s.managers)

@@ -60,22 +60,20 @@ func (c Clock) withDefaults() Clock {
 
 // Server tracks the state of one server. Create it with [New].
 type Server struct {
-	clock    Clock
-	random   func() uint64
-	gauges   struct{ live, state *store.Gauge }
-	commit   func(live func())
-	strategy Strategy
-	guard    guard.Guard
-	// drainTime does not change.
+	clock     Clock
+	random    func() uint64
+	gauges    struct{ live, state *store.Gauge }
+	commit    func(live func())
+	strategy  Strategy
+	guard     guard.Guard
 	drainTime time.Duration
 
 	// phase is PreInitializing, Initializing or Live, in this order; failed is set
-	// while the health check fails by hand. Both are written under healthMu.
+	// while the health check is failed manually. Both are written under healthMu.
 	phase  atomic.Uint32
 	failed atomic.Bool
 
-	// made is when the server was created.
-	made time.Time
+	made time.Time // creation of the server
 
 	// draining holds the start of the drain of each direction as Server.now returned it,
 	// 0 without a drain. Written under drainMu.
@@ -84,14 +82,14 @@ type Server struct {
 	healthMu sync.Mutex // makes the state and its gauges change together
 
 	drainMu sync.Mutex
-	drains  [2]int64      // draining, as far as StartDrain caused it
-	handoff int64         // likewise StartHandoff
+	drains  [2]int64      // when StartDrain started a drain of each direction, or 0
+	handoff int64         // when StartHandoff was called, or 0
 	timers  []func() bool // stop functions of running drains
 	closed  bool
 
 	managersMu sync.Mutex
-	managers   []*Manager // in the order of their making
-	waiting    int        // managers and holds that Initialize still waits for
+	managers   []*Manager // in creation order
+	waiting    int        // managers that are not ready, and one for Initialize while it runs
 	initDone   func()
 }
 
