@@ -341,7 +341,7 @@ func (d *writer) resource() error {
 
 func (d *writer) elements(s *Section, fd protoreflect.FieldDescriptor) error {
 	masked := len(d.mask.Paths()) > 0
-	if masked { // an answer under way cannot become an error
+	if masked { // a started response cannot become an error
 		for name, element := range s.elements(fd) {
 			if ok, err := d.Matches(name); err != nil {
 				return err

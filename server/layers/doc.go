@@ -8,7 +8,7 @@
 //	}})
 //	go values.Run(ctx) // follows changes on disk
 //
-//	now := values.Snapshot() // one consistent picture for the work at hand
+//	now := values.Snapshot() // one consistent view for the work at hand
 //	sessions := now.Uint("limits.sessions", 100)
 //
 // Every change builds a new immutable [Snapshot]. Values are parsed at that time, so

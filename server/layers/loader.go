@@ -79,10 +79,10 @@ type Loader struct {
 	cfg      Config
 	snapshot atomic.Pointer[Snapshot]
 
-	mu     sync.Mutex        // one build at a time; guards what follows
+	mu     sync.Mutex        // one build at a time; guards the rest
 	fixed  []map[string]cell // cells of static, admin and RTDS layers, by layer; disk layers: nil
 	admin  int               // index of the admin layer; -1: none
-	target map[string]string // where each symlink root pointed when it was read last
+	target map[string]string // where each symlink root pointed when it was last read
 }
 
 // New checks the layers and loads them. An unreadable disk layer is not an error: it
