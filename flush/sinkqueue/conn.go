@@ -18,7 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/streamend"
 )
 
-// Network is how packets of lines travel.
+// Network is a transport for packets of lines.
 type Network string
 
 // The networks.
@@ -93,7 +93,7 @@ type Conn struct {
 	cfg   ConnConfig
 	limit int // longest datagram, halved when the system refuses one
 	open  net.Conn
-	host  string    // a name whose address can change unnoticed; empty: there is none
+	host  string    // a name whose address can change unnoticed, or empty
 	known time.Time // when the address of host was looked up
 	last  int       // datagrams that the last call sent; an error of the next one is about them
 	whole bool      // the system does not cut data sent over open into datagrams
@@ -220,7 +220,7 @@ func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
 
 func (c *Conn) sendStream(data []byte) (int, error) {
 	whole := data
-	if !bytes.HasSuffix(data, []byte("\n")) { // made for datagrams, by the process before this one
+	if !bytes.HasSuffix(data, []byte("\n")) { // queued for datagrams by the previous process
 		whole = append(slices.Clip(data), '\n')
 	}
 	if c.cfg.Network == Unixstream {
@@ -231,7 +231,7 @@ func (c *Conn) sendStream(data []byte) (int, error) {
 		return len(data), nil
 	}
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		return 0, err // a receiver that reads nothing would lose what another connection buffers
+		return 0, err // keep the connection: the receiver may still read the buffered data
 	}
 	c.Close()
 	if n > 0 {
@@ -240,12 +240,12 @@ func (c *Conn) sendStream(data []byte) (int, error) {
 	return 0, err
 }
 
-// fullPause is how long a datagram waits that the system has no memory for.
+// fullPause is the pause before a datagram is sent again for which the system had no
+// memory.
 const fullPause = time.Millisecond
 
-// sendDatagram sends one datagram. A refused connection is about a datagram before
-// it, which is lost, and this one was not sent yet. A full buffer of the system is tried
-// once more after a pause.
+// sendDatagram sends one datagram. ECONNREFUSED reports that an earlier datagram was
+// lost; this one has not been sent. ENOBUFS is retried once after a pause.
 func (c *Conn) sendDatagram(b []byte) error {
 	b = bytes.TrimPrefix(b, []byte("\n"))
 	_, err := c.open.Write(b)
@@ -261,14 +261,14 @@ func (c *Conn) sendDatagram(b []byte) error {
 		c.last = 1
 		return err
 	}
-	c.Close() // the name may have another address by now
+	c.Close() // so that the name is looked up again
 	if errors.Is(err, io.ErrShortWrite) {
 		return fmt.Errorf("%w: %w", err, ErrAmbiguous)
 	}
 	return err
 }
 
-// lost counts what the last call sent.
+// lost reports the datagrams of the last call as lost.
 func (c *Conn) lost() {
 	if c.cfg.Lost != nil {
 		c.cfg.Lost(c.last)

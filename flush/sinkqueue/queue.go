@@ -129,7 +129,7 @@ type Queue struct {
 	cfg    Config
 	shards []*shard
 
-	failing atomic.Int32 // shards whose last send failed; the log has the first and the last
+	failing atomic.Int32 // shards whose last send failed; its changes from and to 0 are logged
 
 	packets, metrics, bytes, errs, retries    *store.Counter
 	dropped, ambiguous, lostPackets, lostIn   *store.Counter

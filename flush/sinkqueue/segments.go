@@ -68,7 +68,7 @@ func (c *Conn) SendAll(packets [][]byte) bool {
 		c.joined = append(c.joined, p...)
 	}
 	_, _, err := w.WriteMsgUDP(c.joined, option, nil)
-	if errors.Is(err, syscall.ECONNREFUSED) { // about the datagrams before these
+	if errors.Is(err, syscall.ECONNREFUSED) { // reports that earlier datagrams were lost
 		c.lost()
 		_, _, err = w.WriteMsgUDP(c.joined, option, nil)
 	}

@@ -121,21 +121,21 @@ func (s *shard) sendRun() bool {
 	s.sending = time.Time{}
 	q.settled.Broadcast()
 	if sent || !ended && !q.cfg.Resend {
-		clear(run) // the array of the queue would keep them
+		clear(run) // release the data: run shares the array of the queue
 		q.size -= size
 		q.waiting -= metrics
 		q.trim()
 		return true
 	}
 	for i := range run {
-		run[i].group = 0 // Send gets them
+		run[i].group = 0 // sent with Send
 	}
 	s.queue = append(run, s.queue...)
 	return false
 }
 
-// settle ends the attempt to send p, which was before at its begin. If back is set it
-// queues the rest again, as the oldest packet.
+// settle ends the attempt to send a packet: before is the packet as it was taken, and p
+// its rest, which is queued again as the oldest packet if back is set.
 func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) {
 	q := s.q
 	q.mu.Lock()
@@ -145,7 +145,7 @@ func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) 
 	q.size -= len(before.data)
 	q.waiting -= before.metrics
 	if back {
-		p.group = 0 // its rest can have another form
+		p.group = 0 // its size may have changed
 		s.queue = append([]packet{p}, s.queue...)
 		q.size += len(p.data)
 		q.waiting += p.metrics
