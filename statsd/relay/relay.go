@@ -26,7 +26,7 @@ type Relay struct {
 	mover  *Writer    // of lines that move
 	line   line.Line
 
-	handing atomic.Bool // the rest at the end is kept for Hold
+	handing atomic.Bool // packets that are left at the end are kept for Hold
 
 	mu      sync.Mutex // guards the rest
 	writers []*Writer
@@ -102,7 +102,7 @@ func (r *Relay) keep(where string, f func()) {
 	}
 }
 
-// flushUntil flushes regularly, and a last time after ctx ended.
+// flushUntil flushes regularly, and once more when ctx is done.
 func (r *Relay) flushUntil(ctx context.Context) {
 	tick := time.Tick(r.cfg.Delay)
 	for {
@@ -169,7 +169,7 @@ func (r *Relay) keyOf(rt *route, text []byte) uint64 {
 	return rt.key(l, &r.mover.scratch)
 }
 
-// HandOver keeps queued packets at the end, for Hold.
+// HandOver makes the end of sending keep the queued packets, for [Relay.Hold].
 func (r *Relay) HandOver() { r.handing.Store(true) }
 
 // Hold returns the packets that were left at the end, for another process.

@@ -42,8 +42,8 @@ type target struct {
 
 	wake chan struct{} // has an element if sending began to fail
 
-	tracer   atomic.Uint64 // value of the last one that was sent
-	returned chan struct{} // has an element if it came back
+	tracer   atomic.Uint64 // value of the last tracer that was sent
+	returned chan struct{} // has an element if that tracer came back
 	forward  chan []byte   // tracers of other relays
 
 	mu     sync.Mutex    // guards the rest
@@ -124,7 +124,7 @@ func (t *target) send(ctx context.Context, data []byte) (int, error) {
 		return 0, err
 	}
 	n, err := t.conn.Send(ctx, data)
-	if !errors.Is(err, sinkqueue.ErrRefused) { // that says something about the packet
+	if !errors.Is(err, sinkqueue.ErrRefused) { // which is about the packet, not the target
 		t.note(&t.sends, err)
 	}
 	if err == nil {
@@ -206,7 +206,7 @@ func (t *target) nextProbe() time.Duration {
 }
 
 // probe connects to t if sending fails: while its packets go elsewhere, nothing else
-// would find that it is back.
+// notices that it is back.
 func (t *target) probe(ctx context.Context) {
 	t.mu.Lock()
 	failing := t.sends.n >= misses

@@ -14,7 +14,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
 
-// Relays that send to each other form a loop, in which lines circle for ever. A relay
+// Relays that send to each other form a loop, in which lines circle forever. A relay
 // finds the loops that it is part of with tracers: gauges whose name ends in tracerName
 // and whose value is random. It sends one to each target from time to time. Every relay
 // forwards the tracers of others once, and a target whose tracer comes back is down.
@@ -30,7 +30,7 @@ var errLoop = errors.New("relay: lines come back to this server: the target rela
 // which is passed to Trace and is neither a stat nor a line for [Writer.Add].
 func IsTracer(name []byte) bool { return bytes.HasSuffix(name, []byte(tracerName)) }
 
-// tracers are the tracers of other relays that were forwarded lately.
+// tracers are the recently forwarded tracers of other relays.
 type tracers struct {
 	known map[uint64]bool // by hash of the text
 	order [tracersSeen]uint64
@@ -102,7 +102,7 @@ func (t *target) trace(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case text := <-t.forward:
-			_, _ = conn.Send(ctx, text) // a tracer that is lost is replaced by the next one
+			_, _ = conn.Send(ctx, text) // the next tracer replaces a lost one
 		case <-t.returned:
 			looped = true
 			t.note(&t.loops, errLoop)
@@ -116,8 +116,8 @@ func (t *target) trace(ctx context.Context) {
 	}
 }
 
-// sendTracers sends new tracers that look like lines for t. It reports whether that
-// worked.
+// sendTracers sends new tracers that look like lines for t, and reports whether it
+// succeeded.
 func (t *target) sendTracers(ctx context.Context, conn *sinkqueue.Conn) (ok bool) {
 	value := 1 + rand.Uint64N(1<<53-1) // whole also as a float
 	t.tracer.Store(value)
