@@ -1,8 +1,8 @@
 // Package expolint finds errors in expositions of metrics: the Prometheus text formats
 // 0.0.4 and 1.0.0, and OpenMetrics 1.0.
 //
-// It checks the rules of the formats, not conventions for names: syntax, metadata, families
-// in one piece, unique series, and the values of counters, histograms and summaries.
+// It checks the rules of the formats, not naming conventions: syntax, metadata, contiguous
+// families, unique series, and the values of counters, histograms and summaries.
 package expolint
 
 import (
@@ -36,7 +36,7 @@ type Finding struct {
 	Text string // up to 1 KiB; names and values in it are as untrusted as the exposition
 }
 
-// Result is the answer of [Check].
+// Result is the result of [Check].
 type Result struct {
 	Findings         []Finding // the first 1000
 	More             int       // findings after these
@@ -83,14 +83,14 @@ type checker struct {
 	result   Result
 }
 
-// seen says where a series occurred last.
+// seen is the last occurrence of a series.
 type seen struct {
 	line  int
 	stamp float64
 	timed bool
 }
 
-// find reports an error in the present line.
+// find reports an error in the current line.
 func (c *checker) find(format string, args ...any) { c.findAt(c.number, format, args...) }
 
 func (c *checker) findAt(line int, format string, args ...any) {
@@ -116,7 +116,7 @@ func (c *checker) line(line string) {
 	}
 	open := c.format == OpenMetrics
 	if strings.HasPrefix(line, "#") && strings.ContainsRune(line, 0) {
-		c.find("a NUL byte") // which Prometheus takes for the end
+		c.find("a NUL byte") // at which Prometheus stops reading
 		return
 	}
 	if !open {

@@ -18,7 +18,7 @@ type family struct {
 	samples bool // there was one
 	last    int  // line of the last sample or metadata
 	closed  bool // another family followed
-	broken  bool // it is in several pieces: the samples of a histogram cannot be compared
+	broken  bool // it is not contiguous: the samples of a histogram cannot be compared
 	groups  map[string]*group
 	order   []*group
 	timed   bool // the first sample had a timestamp
@@ -82,7 +82,7 @@ func (c *checker) own(name string, f *family) {
 	if other := c.owners[name]; other == nil {
 		c.owners[name] = f
 	} else if other != f {
-		c.find("%s belongs to the family %s already", quoted(name), quoted(other.name))
+		c.find("%s already belongs to the family %s", quoted(name), quoted(other.name))
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *checker) enter(f *family) {
 		c.current = f
 		if f.closed {
 			f.broken = true
-			c.find("the lines of %s are in several places; the place before ends on line %d", quoted(f.name), f.last)
+			c.find("the lines of %s are not contiguous; the previous ones end on line %d", quoted(f.name), f.last)
 		}
 	}
 	f.last = c.number
@@ -123,7 +123,7 @@ func (c *checker) sample(s *sample) {
 	c.enter(f)
 	suffix := s.name[len(f.name):]
 	if all, _ := suffixes(f.kind, c.format); !slices.Contains(all, suffix) {
-		c.find("%s is of type %s, whose samples have names with %s", quoted(f.name), f.kind, strings.Join(all, ", "))
+		c.find("%s is of type %s, whose sample names end in %s", quoted(f.name), f.kind, strings.Join(all, ", "))
 		f.samples = true
 		return
 	}
@@ -202,7 +202,7 @@ func (c *checker) single(s *sample, f *family, key []byte) {
 			c.find("the timestamp of %s is not later than that on line %d", shown, before.line)
 		}
 		if before.line != c.number-1 && len(f.groups) == 0 {
-			c.find("the samples of %s are in several places; the place before ends on line %d", shown, before.line)
+			c.find("the samples of %s are not contiguous; the previous ones end on line %d", shown, before.line)
 		}
 		// Buckets of several times are not compared with each other.
 		f.broken = true
@@ -263,7 +263,7 @@ func (c *checker) bound(s *sample, g *group, suffix, text string) {
 		c.find("quantile=%q is not between 0 and 1", text)
 		return
 	case g.bounds > 0 && bound == g.bound:
-		c.find("%s=%q is as large as the one before", name, text)
+		c.find("%s=%q equals the one before", name, text)
 	case g.bounds > 0 && bound < g.bound:
 		c.find("%s=%q follows %s=%q: want ascending order", name, text, name, strconv.FormatFloat(g.bound, 'g', -1, 64))
 	case suffix == "_bucket" && g.bounds > 0 && s.value < g.cumulative:

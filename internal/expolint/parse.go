@@ -99,7 +99,7 @@ func (p *parser) metadataName() (string, bool) {
 	case !ok:
 		return "", false
 	case p.at(' '), p.at('\t') && p.format != OpenMetrics:
-		p.pos++ // Prometheus takes one
+		p.pos++ // Prometheus accepts one
 	case p.pos < len(p.line) || p.format == OpenMetrics:
 		return "", p.fail("want a space after the name")
 	}
@@ -162,7 +162,7 @@ func (p *parser) afterValue(s *sample) (ok bool) {
 // stamp parses a timestamp.
 func (p *parser) stamp(word string) (float64, bool) {
 	if p.format != OpenMetrics {
-		n, err := strconv.ParseUint(word, 10, 63) // Prometheus takes no sign
+		n, err := strconv.ParseUint(word, 10, 63) // Prometheus accepts no sign
 		return float64(n), err == nil
 	}
 	t, ok := number(word)
@@ -185,7 +185,7 @@ func (p *parser) exemplar() bool {
 	}
 	if strings.ContainsRune(p.line[start:p.pos], 0) {
 		p.pos = start
-		return p.fail("a NUL byte in the labels of the exemplar") // Prometheus takes it for the end
+		return p.fail("a NUL byte in the labels of the exemplar") // Prometheus stops reading there
 	}
 	size := 0
 	for _, l := range labels {
@@ -233,7 +233,7 @@ func (p *parser) labels(name string, named bool) (string, []label, bool) {
 			return "", nil, false
 		case isName && (!named || name != "" || !first):
 			p.pos = start
-			return "", nil, p.fail("a name without a value where a label is expected")
+			return "", nil, p.fail("want a label, got a name without a value")
 		case isName:
 			name = l.name
 		default:
