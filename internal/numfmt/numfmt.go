@@ -1,4 +1,4 @@
-// Package numfmt writes numbers as people read them, the same on the pages and in a
+// Package numfmt formats numbers for people, in the same way on the pages and in a
 // terminal.
 package numfmt
 
@@ -15,7 +15,7 @@ import (
 // None stands for a value that does not exist.
 const None = "–"
 
-// Grouped returns a decimal number with groups of three digits and a true minus.
+// Grouped returns a decimal number with groups of three digits and a minus sign (U+2212).
 // Other texts are returned unchanged.
 func Grouped(number string) string {
 	digits, sign := number, ""
@@ -79,7 +79,8 @@ func Rate(x float64) string {
 	return Grouped(strconv.FormatFloat(x, 'f', 1, 64))
 }
 
-// Difference returns the exact difference of two numbers, and nothing if one is none.
+// Difference returns the difference of two decimal numbers, exact if both are whole, or
+// "" if one is not a number.
 func Difference(now, base string) string {
 	if len(now) < 19 && len(base) < 19 { // neither they nor the difference overflow
 		a, errA := strconv.ParseInt(now, 10, 64)
@@ -179,7 +180,7 @@ func UnitOf(unit string, symbol string) float64 {
 	return float64(SizeUnit(symbol))
 }
 
-// Age returns an age in its greatest unit.
+// Age returns an age in its largest unit.
 func Age(d time.Duration) string {
 	switch {
 	case d < time.Second:

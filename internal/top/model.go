@@ -12,7 +12,7 @@ import (
 
 const (
 	maxRows  = 200_000 // stats that are kept
-	trendLen = 24      // looks that the trend of a stat goes back
+	trendLen = 24      // updates in the trend of a stat
 )
 
 // row is a stat.
@@ -27,7 +27,7 @@ type row struct {
 	rate       float64
 	quantiles  [3]float64
 	recorded   bool  // the quantiles are there
-	look       int   // the last one with a change
+	look       int   // number of the last update with a change
 	changed    int64 // the server's time of it, in milliseconds; 0 before one was seen
 	trend      [trendLen]float64
 }
@@ -46,7 +46,7 @@ func (r *row) rebase(base string) {
 	r.moved, _ = strconv.ParseFloat(r.change(), 64)
 }
 
-// trendAt returns the rates of the last n looks, or the values of a gauge.
+// trendAt returns the rates of the last n updates, or the values of a gauge.
 func (r *row) trendAt(look, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -65,11 +65,11 @@ func (r *row) trendAt(look, n int) []float64 {
 type model struct {
 	rows    map[uint64]*row
 	bases   map[string]string // zero points from before a reset of the stream
-	look    int               // of the stats, counted from 1
-	part    bool              // the next event belongs to the same look
-	initial bool              // the values of this look are those at the beginning
-	hot     []*row            // those with a rate
-	millis  int64             // the server's time of the look
+	look    int               // number of the current update, from 1
+	part    bool              // the next event belongs to the same update
+	initial bool              // the current update has the initial values
+	hot     []*row            // rows with a rate
+	millis  int64             // the server's time of the update
 	left    int               // stats that were left out
 }
 

@@ -89,7 +89,7 @@ func (st Style) right(s string, n int) string {
 	return st.fit(s, n)
 }
 
-// spelled returns a text of package figures for a terminal.
+// spelled returns a text of package numfmt for a terminal.
 func (st Style) spelled(text string) string {
 	if st.ASCII {
 		return strings.NewReplacer("\u2212", "-", numfmt.None, "-", "µ", "u").Replace(text)

@@ -21,27 +21,27 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-// Config is the outside of a screen.
+// Config configures [Run] and [Print].
 type Config struct {
-	// Get requests a path of the server. The context ends the answer too. A
-	// request that cannot succeed when it is repeated fails with [Refused].
+	// Get requests a path of the server. The context also ends the reading of the
+	// body. An error that a retry cannot change is a [Refused].
 	Get    func(ctx context.Context, path string) (io.ReadCloser, error)
-	Server string // its address, to be shown
+	Server string // its address, shown on the screen
 	Output io.Writer
 
 	Filter   string        // a regular expression; "" selects everything
 	Sort     string        // one of [Columns]; "" is rate
-	Interval time.Duration // between two looks, at least a second
+	Interval time.Duration // between two updates, at least a second
 	Once     bool          // [Print] ends after one table
 
-	// These are for [Run] alone.
+	// The rest is only for [Run].
 	Input   io.Reader
 	Size    func() (columns, lines int)
 	Resized <-chan os.Signal // may be nil
 	Style   Style
 
 	After  func(time.Duration) <-chan time.Time // nil is [time.After]
-	Logger *slog.Logger                         // gets panics; may be nil
+	Logger *slog.Logger                         // logs panics; may be nil
 }
 
 // Refused is the error of a request that the server understood and did not accept.
@@ -49,7 +49,7 @@ type Refused struct{ Text string }
 
 func (e *Refused) Error() string { return e.Text }
 
-// Columns returns what stats can be sorted by.
+// Columns returns the columns that stats can be sorted by.
 func Columns() []string { return slices.Clone(columns[:]) }
 
 // delays between attempts to reach the server.
@@ -58,11 +58,11 @@ const (
 	lastDelay  = 10 * time.Second
 )
 
-// news is what the goroutine that reads a stream reports.
+// news is a report of the goroutine that reads a stream.
 type news struct {
 	stream int // its number
 	event  *event
-	err    error // it ended
+	err    error // why the stream ended
 }
 
 // answer is an answer to a request for a view.
@@ -80,7 +80,7 @@ type loop struct {
 	keys    chan string
 	answers chan answer
 
-	stream int                // number of the present one
+	stream int                // number of the current one
 	stop   context.CancelFunc // ends it
 	delay  time.Duration      // before the next attempt
 	retry  <-chan time.Time
@@ -94,7 +94,7 @@ func newLoop(c Config) *loop {
 	return &loop{Config: c, guard: guard.New(c.Logger), news: make(chan news), keys: make(chan string), answers: make(chan answer), stop: func() {}, delay: firstDelay}
 }
 
-// open begins to read the stream, in place of one before.
+// open starts to read a stream, in place of the current one.
 func (l *loop) open(ctx context.Context, filter string) {
 	l.stop()
 	var own context.Context
@@ -108,7 +108,7 @@ func (l *loop) open(ctx context.Context, filter string) {
 	go func() { l.guard.Run("stream of stats", func() { l.follow(own, number, path) }) }()
 }
 
-// errPanic is the error of what a panic has ended.
+// errPanic is the error of a goroutine that panicked.
 var errPanic = errors.New("stopped by a panic")
 
 // follow reports the events of a stream, and its end.
@@ -162,7 +162,7 @@ func Run(ctx context.Context, c Config) error {
 	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l")
 	defer func() {
 		fmt.Fprint(out, "\x1b[0m\x1b[?25h\x1b[?1049l")
-		_ = out.Flush() // nothing can be done about it
+		_ = out.Flush() // best effort
 	}()
 	go func() { l.guard.Run("keys of a terminal", func() { l.readKeys(ctx) }) }()
 	tick := l.After(c.Interval)
@@ -266,7 +266,7 @@ func (l *loop) fetch(ctx context.Context, path string) {
 	a.err = err
 }
 
-// answer takes an answer for the present view.
+// answer applies a response for the current view.
 func (s *screen) answer(a answer) {
 	if a.path != s.path() {
 		s.ask = s.path() != ""
