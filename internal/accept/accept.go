@@ -17,10 +17,10 @@ const (
 	mostPause  = time.Second
 )
 
-// Next returns the next connection from accept. While accept fails with an
-// error for which passing returns true, Next logs it, waits, twice as long each
-// time up to a second, and tries again. Any other error is returned, and so is
-// the last one after stop is closed; stop may be nil.
+// Next returns the next connection from accept. If accept fails with an error for
+// which passing returns true, Next logs it and retries after a pause, which doubles
+// up to a second. Any other error is returned, and so is the last one after stop is
+// closed; stop may be nil.
 func Next(accept func() (net.Conn, error), passing func(error) bool, stop <-chan struct{}, log *slog.Logger) (net.Conn, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		c, err := accept()

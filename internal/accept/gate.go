@@ -18,7 +18,7 @@ type Gate struct {
 	closed bool
 }
 
-// NewGate returns an open gate. The listener must have deadlines, like listeners of
+// NewGate returns an open gate. The listener must have deadlines, as the listeners of
 // package net do.
 func NewGate(l net.Listener) *Gate { return &Gate{Listener: l} }
 
@@ -77,7 +77,7 @@ func (g *Gate) deadline(t time.Time) {
 func (g *Gate) Close() error {
 	err := g.Listener.Close()
 	g.mu.Lock()
-	g.closed = true // a Shut from now on would make Accept wait for ever
+	g.closed = true // a later Shut would make Accept wait forever
 	g.mu.Unlock()
 	g.Open()
 	return err

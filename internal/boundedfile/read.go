@@ -14,14 +14,14 @@ import (
 func Read(name string, limit int) ([]byte, error) {
 	refuse := func(err error) ([]byte, error) { return nil, &fs.PathError{Op: "read", Path: name, Err: err} }
 	irregular := errors.New("not a regular file")
-	info, err := os.Stat(name) // before it is opened, as devices may act on that
+	info, err := os.Stat(name) // before opening, to which devices may react
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return refuse(irregular)
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be another one by now
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have been replaced since
 	if err != nil {
 		return nil, err
 	}

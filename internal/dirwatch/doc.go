@@ -4,5 +4,5 @@
 //
 //	w := dirwatch.Start(logger, func(e dirwatch.Event) { ... })
 //	defer w.Close()
-//	err := w.Add("/etc/proxy") // looked for again and again if it cannot be watched yet
+//	err := w.Add("/etc/proxy") // retried until it can be watched
 package dirwatch

@@ -38,7 +38,7 @@ type Watcher struct {
 
 	stop, ended chan struct{}
 
-	mu     sync.Mutex        // guards what follows
+	mu     sync.Mutex        // guards the rest
 	notify *fsnotify.Watcher // nil: the system has no more; set by Start and run alone
 	dirs   map[string]*place
 }
@@ -61,7 +61,7 @@ func Start(log *slog.Logger, report func(Event)) *Watcher {
 	}
 	go func() {
 		defer close(w.ended)
-		for !guard.New(log).Run("watch of directories", w.run) { // it begins with a wait
+		for !guard.New(log).Run("watch of directories", w.run) { // run starts with a pause
 		}
 	}()
 	return w
@@ -105,7 +105,7 @@ func (w *Watcher) Remove(dir string) {
 // watchLocked watches the current directory at dir. w.mu is held.
 func (w *Watcher) watchLocked(dir string, p *place) error {
 	if w.notify == nil {
-		return fmt.Errorf("dirwatch: directory %q: the system has no watch left", dir)
+		return fmt.Errorf("dirwatch: directory %q: the system has no watches left", dir)
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -120,7 +120,7 @@ func (w *Watcher) watchLocked(dir string, p *place) error {
 		return fmt.Errorf("dirwatch: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("dirwatch: %q is no directory", dir)
+		return fmt.Errorf("dirwatch: %q is not a directory", dir)
 	}
 	if err := w.notify.Add(real); err != nil {
 		return fmt.Errorf("dirwatch: directory %q: %w", dir, err)

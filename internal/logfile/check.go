@@ -12,7 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 )
 
-// Check reports why [Open] would fail for path. It creates and writes nothing.
+// Check returns an error if [Open] would fail for path. It creates and writes nothing.
 // The errors do not repeat path.
 func Check(path string) error {
 	if path == "/dev/stdout" || path == "/dev/stderr" {
@@ -38,7 +38,7 @@ func Check(path string) error {
 	return f.Close()
 }
 
-// checkDirectory reports why no file can be created in dir.
+// checkDirectory returns an error if no file can be created in dir.
 func checkDirectory(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

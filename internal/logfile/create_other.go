@@ -2,5 +2,5 @@
 
 package logfile
 
-// mayCreate always succeeds: permissions of directories show when a file is made.
+// mayCreate always succeeds: permissions are checked when a file is created.
 func mayCreate(string) error { return nil }

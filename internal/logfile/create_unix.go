@@ -4,7 +4,7 @@ package logfile
 
 import "golang.org/x/sys/unix"
 
-// mayCreate reports why this process may not create files in dir.
+// mayCreate returns an error if this process may not create files in dir.
 func mayCreate(dir string) error {
 	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 }

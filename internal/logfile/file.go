@@ -196,7 +196,7 @@ func (f *File) Run(ctx context.Context) error {
 		case <-tick:
 		case <-f.full:
 		}
-		_ = f.Flush() // counted; the next line may fare better
+		_ = f.Flush() // lost lines are counted
 	}
 }
 

@@ -98,7 +98,7 @@ type Field struct {
 
 var errMalformed = errors.New("protobuf: malformed message")
 
-// Next returns the first field of msg and what follows it.
+// Next returns the first field of msg and the rest of msg.
 func Next(msg []byte) (f Field, rest []byte, err error) {
 	tag, n := binary.Uvarint(msg)
 	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {

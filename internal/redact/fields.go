@@ -5,7 +5,7 @@ import "encoding/json"
 // Fields returns a copy of free-form fields, as encoding/json decodes them, without
 // secrets: a text below a name that [Key] recognizes, or below "headers", and a text
 // that [LooksSecret] recognizes becomes [Mark]. Other values below such a name become
-// nil. Fields that have no JSON cannot be checked, and the copy is empty.
+// nil. The copy is empty if the fields cannot be encoded as JSON, and so not be checked.
 func Fields(fields map[string]any) map[string]any {
 	out := Plain(fields)
 	hideFields(out, false)
@@ -13,7 +13,7 @@ func Fields(fields map[string]any) map[string]any {
 }
 
 // Plain returns a copy of free-form fields as encoding/json decodes them. It is empty
-// if they have no JSON.
+// if they cannot be encoded as JSON.
 func Plain(fields map[string]any) map[string]any {
 	var out map[string]any
 	if text, err := json.Marshal(fields); err != nil || json.Unmarshal(text, &out) != nil || out == nil {

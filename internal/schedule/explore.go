@@ -115,8 +115,8 @@ type choice struct {
 	taken   int
 }
 
-// Explore runs the trial that prepare returns under every schedule with at most
-// so many preemptions, each time on a new trial. It returns the number of
+// Explore runs the trial that prepare returns under every schedule with at most the
+// given number of preemptions, each on a new trial. It returns the number of
 // schedules and the first failure. Programs must be deterministic.
 func Explore(preemptions int, prepare func() Trial) (schedules int, err error) {
 	var path []choice

@@ -1,5 +1,4 @@
-// Package sse serves streams of server-sent events: the events that are due, and
-// heartbeats in between.
+// Package sse serves streams of server-sent events and the heartbeats between them.
 //
 //	err := sse.Stream{Heartbeat: 15 * time.Second, Next: next, Beat: beat}.Serve(w, closing)
 package sse
@@ -17,7 +16,7 @@ type Writer interface {
 	Flush() error
 }
 
-// Stream is what one client gets.
+// Stream is the stream of one client.
 type Stream struct {
 	// Heartbeat is the time without an event after which Beat is called.
 	Heartbeat time.Duration
@@ -46,7 +45,7 @@ func (s Stream) Serve(w Writer, closing <-chan struct{}) error {
 			return err
 		case sent:
 			beat.Reset(s.Heartbeat)
-			continue // there can be more by now
+			continue // another event may be due
 		}
 		select {
 		case <-more:

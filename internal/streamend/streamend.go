@@ -1,5 +1,5 @@
-// Package streamend finds out that the other end of a stream socket was closed. The
-// system accepts data for such a socket once more, and that data is lost.
+// Package streamend detects that the other end of a stream socket was closed. The
+// system accepts one more write to such a socket, whose data is lost.
 package streamend
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // Closed reports whether the other end of c was closed, or whether c is broken. It
-// reads nothing. It returns false for a connection that is no socket.
+// reads nothing. It returns false for a connection that is not a socket.
 func Closed(c net.Conn) bool {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -138,7 +138,7 @@ func (m Mask) trim(a *anypb.Any) []byte {
 type splitMask struct {
 	outer, inner Mask
 	packed       protoreflect.FieldDescriptor // nil: no path leads to one
-	content      *anypb.Any                   // what inner is for; nil: inner has nothing to do
+	content      *anypb.Any                   // what inner applies to; nil: inner is not used
 	whole        bool                         // a path keeps all of content
 }
 
@@ -184,7 +184,7 @@ func follow(md protoreflect.MessageDescriptor, path string) ([]protoreflect.Fiel
 		if n := len(out); n > 0 {
 			fd := out[n-1]
 			if fd.IsList() || fd.IsMap() || fd.Message() == nil || isAny(fd) {
-				return nil, fmt.Errorf("wire: mask path %q goes below %q, which is no single message", path, fd.Name())
+				return nil, fmt.Errorf("wire: mask path %q goes below %q, which is not a single message", path, fd.Name())
 			}
 			md = fd.Message()
 		}

@@ -95,7 +95,7 @@ func (p printer) members(m protoreflect.Message, depth int) { p.membersBut(m, de
 func (p printer) membersBut(m protoreflect.Message, depth int, own func(protoreflect.FieldDescriptor) bool) {
 	first := len(p.w.fields)
 	p.gather(m, own != nil)
-	for i := first; i < len(p.w.fields); i++ { // the calls below put more behind it, and take that away
+	for i := first; i < len(p.w.fields); i++ { // the calls below append fields and remove them again
 		fd := p.w.fields[i]
 		if own != nil && own(fd) {
 			continue

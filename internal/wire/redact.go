@@ -58,7 +58,7 @@ func (w *Writer) Redact(r Redactor, fd protoreflect.FieldDescriptor, m proto.Mes
 // message redacts m in place. secret means that an enclosing field is secret.
 func (r Redactor) message(m protoreflect.Message, secret bool, depth int) {
 	if depth > maxDepth {
-		secret = true // packed messages down there are not looked at
+		secret = true // packed messages below are not inspected
 	} else if r.packed(m, secret, depth) {
 		return
 	}
@@ -168,7 +168,7 @@ func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
 		}
 		r.message(content.ProtoReflect(), secret, depth+1)
 		if r.unpacked != nil {
-			r.unpacked[a], a.Value = content, nil // its secrets are nowhere any more
+			r.unpacked[a], a.Value = content, nil // drop the packed form, which has the secrets
 			return true
 		}
 		return pack(a, content)

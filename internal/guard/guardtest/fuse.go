@@ -2,11 +2,11 @@ package guardtest
 
 import "sync/atomic"
 
-// Fuse lets code of a test panic with [Canary] as often as it was lit. The zero
-// value is not lit. It is safe for concurrent use.
+// Fuse makes code of a test panic with [Canary] a given number of times. The zero
+// value never panics. It is safe for concurrent use.
 type Fuse struct{ left atomic.Int32 }
 
-// Light lets the next calls of Burn panic, so many of them.
+// Light makes the next calls of Burn panic, as many as times says.
 func (f *Fuse) Light(times int32) { f.left.Store(times) }
 
 // Lit reports whether the next call of Burn panics.

@@ -30,16 +30,16 @@ const Canary = "canary of a panic"
 // one goroutine at a time.
 type Panics struct {
 	t    testing.TB
-	more chan struct{} // holds one note that places has grown
+	more chan struct{} // has an element if places has grown
 
-	mu     sync.Mutex // guards what follows
-	places []string   // of panics that no test has asked for yet
+	mu     sync.Mutex // guards the rest
+	places []string   // of panics not yet passed to Caught
 	faults []string   // of the log records
 }
 
-// New returns an empty collection. When t is over it fails if a panic was caught
-// that it did not ask for, or a log was not as it should be. In a synctest bubble
-// New is to be called there.
+// New returns an empty collection. At its end, t fails if a panic was caught that it
+// did not expect, or was logged incorrectly. A test with a synctest bubble calls New
+// inside the bubble.
 func New(t testing.TB) *Panics {
 	p := &Panics{t: t, more: make(chan struct{}, 1)}
 	t.Cleanup(func() {
@@ -75,8 +75,8 @@ func (p *Panics) note(where string) {
 	}
 }
 
-// Caught waits until a panic was caught at the place and takes it out of the
-// collection. Without one t fails at once, after some time.
+// Caught waits until a panic is caught at the place, and removes it from the
+// collection. If there is none within a minute, t fails immediately.
 func (p *Panics) Caught(where string) {
 	p.t.Helper()
 	late := time.NewTimer(time.Minute)
@@ -113,7 +113,7 @@ type handler struct {
 // Enabled implements [slog.Handler].
 func (h handler) Enabled(context.Context, slog.Level) bool { return true }
 
-// WithGroup implements [slog.Handler]; groups are of no interest.
+// WithGroup implements [slog.Handler]. Groups are ignored.
 func (h handler) WithGroup(string) slog.Handler { return h }
 
 // WithAttrs implements [slog.Handler].
