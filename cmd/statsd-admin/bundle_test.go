@@ -81,6 +81,24 @@ func TestBundleReportsFailures(t *testing.T) {
 	}
 }
 
+// TestDamagedBundleIsNotKept expects an error for an answer that is no archive, and no
+// file.
+func TestDamagedBundleIsNotKept(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/zip")
+		_, _ = io.WriteString(w, "PK")
+	}))
+	defer srv.Close()
+	t.Chdir(t.TempDir())
+	status, stdout, stderr := invoke(nil, "bundle", "--address", srv.URL, "named.zip")
+	if status != 1 || stdout != "" || !strings.HasPrefix(stderr, "error: the archive is damaged: ") {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+	if left, _ := os.ReadDir("."); len(left) != 0 {
+		t.Errorf("%v was left", left)
+	}
+}
+
 // archive returns a ZIP archive of files, given by name and content in turn.
 func archive(t *testing.T, files ...string) []byte {
 	t.Helper()

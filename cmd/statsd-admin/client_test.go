@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -279,6 +280,25 @@ func TestClientErrors(t *testing.T) {
 	} {
 		if status, _, stderr := invoke(nil, append([]string{"get", "--address", "https://127.0.0.1:1", "/"}, args...)...); status != 1 || stderr != want {
 			t.Errorf("%q: %d %q, want %q", args, status, stderr, want)
+		}
+	}
+}
+
+// full is an output without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// TestFullOutputIsAnError expects commands to report that their output is cut.
+func TestFullOutputIsAnError(t *testing.T) {
+	for _, tt := range []struct {
+		args, stdin string
+		status      int
+	}{{"man", "", exitFailed}, {"completion bash", "", exitFailed}, {"lint -", "a 1\n", exitUsage}, {"explain -", "a:1|c\n", exitFailed}} {
+		var stderr bytes.Buffer
+		p := program{stdin: strings.NewReader(tt.stdin), stdout: full{}, stderr: &stderr, hardware: 2}
+		if status := p.run(t.Context(), strings.Fields(tt.args)); status != tt.status || stderr.String() != "error: no space\n" {
+			t.Errorf("%s: status %d, %q", tt.args, status, &stderr)
 		}
 	}
 }

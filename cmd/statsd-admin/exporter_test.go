@@ -71,6 +71,7 @@ func TestExporterFlagErrors(t *testing.T) {
 		"--statsd.listen-unixgram /s --statsd.unixsocket-mode 778":      `--statsd.unixsocket-mode: "778" is not an octal mode in [0, 777]`,
 		"--statsd.read-buffer 1":                                        "--statsd.read-buffer: 1 is neither 0 nor in [1024, 1073741824]",
 		"--statsd.relay.address h":                                      `--statsd.relay.address: "h" is not host:port`,
+		"--statsd.relay.address " + strings.Repeat("h", 254) + ":1":     "--statsd.relay.address: a host of 254 bytes is longer than 253",
 		"--statsd.relay.address h:0":                                    `--statsd.relay.address: "h:0": port 0 is not in [1, 65535]`,
 		"--statsd.relay.address h:1 --statsd.relay.packet-length 63":    "--statsd.relay.packet-length: 63 is not in [64, 65507]",
 		"--statsd.relay.address h:1 --statsd.relay.packet-length 65508": "--statsd.relay.packet-length: 65508 is not in [64, 65507]",

@@ -38,7 +38,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		limitMemory()
+		limitMemory(os.Getenv, os.ReadFile)
 		paceCollector(os.Getenv)
 		if w := prepare(o); w != "" {
 			o.warn(w)

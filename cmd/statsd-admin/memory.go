@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
 	"path"
 	"runtime/debug"
 	"strconv"
@@ -23,11 +22,11 @@ func environmentMemory(getenv func(string) string) int64 {
 
 // limitMemory sets the memory limit of the garbage collector to 90 % of the memory
 // of the process, unless the environment sets one.
-func limitMemory() {
-	if os.Getenv(memoryVariable) != "" {
+func limitMemory(getenv func(string) string, read func(string) ([]byte, error)) {
+	if getenv(memoryVariable) != "" {
 		return
 	}
-	if n := containerMemory(os.ReadFile); n > 0 {
+	if n := containerMemory(read); n > 0 {
 		debug.SetMemoryLimit(n / 10 * 9)
 	}
 }
