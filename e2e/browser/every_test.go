@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/emulation"
@@ -156,7 +157,7 @@ func TestEveryPage(t *testing.T) {
 		need.Missing(t, "axe-core is not installed: "+err.Error())
 	}
 	d := crowd(t)
-	p := open(t)
+	p := openFor(t, 10*time.Minute) // axe takes long
 	titles := map[string]string{}
 	for _, path := range everyPage() {
 		flaws := func(what string, found []string) {
