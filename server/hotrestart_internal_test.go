@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -140,5 +142,157 @@ func TestNotReadyProcesses(t *testing.T) {
 		if (*hotRestart)(f).setOrigin(o); f.Origin() != o || s.gauges.generation.Value() != 7 {
 			t.Errorf("%+v", f.Origin())
 		}
+	}
+	s.initialize()
+	if err := f.Ready(); err != nil {
+		t.Error(err)
+	}
+	f.replaced = true
+	if err := f.Ready(); err == nil || !strings.Contains(err.Error(), "already being replaced") {
+		t.Error(err)
+	}
+}
+
+// TestRefusedConnectionsAreLogged expects one line of each connection that no listener
+// takes, whether it comes before or while the process serves.
+func TestRefusedConnectionsAreLogged(t *testing.T) {
+	s, log := made(t, Config{StatsD: &statsd.Config{}})
+	h := &hotRestart{s: s}
+	adopt := func() *os.File {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		h.adopt(hotrestart.Connection{File: r, Address: "tcp://nobody:1"})
+		return r
+	}
+	early := adopt()
+	if got := log.String(); strings.Contains(got, "cannot take over connection") {
+		t.Errorf("before the process serves: %s", got)
+	}
+	if !h.begin() || len(h.early) != 0 {
+		t.Errorf("%d connections are kept", len(h.early))
+	}
+	late := adopt()
+	if got := strings.Count(log.String(), "cannot take over connection"); got != 2 {
+		t.Errorf("%d of 2 refused connections are logged", got)
+	}
+	for _, f := range []*os.File{early, late} {
+		if !errors.Is(f.Close(), os.ErrClosed) {
+			t.Error("a connection is open")
+		}
+	}
+}
+
+// TestReplacedProcessesEnd expects a server whose successor serves without it to drain,
+// and to end when its time is up.
+func TestReplacedProcessesEnd(t *testing.T) {
+	for _, limit := range []time.Duration{0, time.Hour} {
+		s, _ := made(t, Config{})
+		h := &hotRestart{s: s, cfg: HotRestart{ParentShutdownTime: limit}}
+		f := (*followed)(h)
+		if h.stopTimer() {
+			t.Error("a process is replaced at first")
+		}
+		f.Lost(true)
+		if !f.drained.Load() || !s.life.Draining(false) {
+			t.Error("a replaced process does not drain")
+		}
+		if limit == 0 {
+			<-s.quit
+		}
+		if !h.stopTimer() {
+			t.Error("the process is not replaced")
+		}
+		select {
+		case <-s.quit:
+			if limit > 0 {
+				t.Error("the process ends before its time")
+			}
+		default:
+		}
+	}
+}
+
+// TestPortsResume expects ports to accept again after a successor is lost.
+func TestPortsResume(t *testing.T) {
+	s, _ := made(t, Config{Listeners: []Listener{{Name: "a", Address: "127.0.0.1:0", Handle: func(context.Context, net.Conn) {}}}})
+	if err := s.bindPorts(); err != nil {
+		t.Fatal(err)
+	}
+	f := (*followed)(&hotRestart{s: s})
+	f.Drain()
+	f.Lost(false)
+	if f.drained.Load() || s.life.Draining(false) || s.life.Draining(true) {
+		t.Error("the server drains without a successor")
+	}
+	c, err := net.Dial("tcp", s.ports[0].Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got, err := s.ports[0].Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = got.Close()
+}
+
+// unhelpful is a process that refuses successors, or has no sockets for them.
+type unhelpful struct {
+	hotrestart.Process
+	ready, sockets error
+}
+
+func (u unhelpful) Ready() error { return u.ready }
+func (u unhelpful) Origin() hotrestart.Origin {
+	return hotrestart.Origin{Start: time.Unix(1, 0), Generation: 4}
+}
+func (u unhelpful) Sockets() ([]hotrestart.Socket, error) { return nil, u.sockets }
+func (u unhelpful) Lost(bool)                             {}
+
+// TestUnhelpfulPredecessors expects a successor to end if it is refused, and to go on
+// alone if its predecessor has died.
+func TestUnhelpfulPredecessors(t *testing.T) {
+	if hotrestart.Version() == "disabled" {
+		t.Skip("no hot restarts here")
+	}
+	join := func(path string) (*Server, string, error) {
+		s, log := made(t, Config{HotRestart: &HotRestart{SocketPath: path, RestartEpoch: 1}})
+		err := s.hot.join()
+		return s, log.String(), err
+	}
+	for _, u := range []unhelpful{{ready: errors.New("not now")}, {sockets: errors.New("not now")}} {
+		path := filepath.Join(t.TempDir(), "hot")
+		p, err := hotrestart.Listen(hotrestart.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx, u) }()
+		if s, _, err := join(path); err == nil || !strings.Contains(err.Error(), "not now") || s.hot.before != nil {
+			t.Errorf("refused: %v", err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "hot")
+	ln, err := net.Listen("unix", path+"_parent_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c, err := ln.Accept()
+		_ = ln.Close()
+		if err == nil {
+			_ = c.Close()
+		}
+	}()
+	if s, log, err := join(path); err != nil || s.hot.before != nil || !strings.Contains(log, "the previous server is gone; continuing without it") {
+		t.Errorf("died: %v, %s", err, log)
 	}
 }

@@ -283,6 +283,9 @@ admin:
 	if err := json.Unmarshal([]byte(r.get(t, "/certs")), &shown); err != nil {
 		t.Fatal(err)
 	}
+	if n := len(r.Certificates().List()); n != len(shown.Certificates) {
+		t.Errorf("%d certificates are registered, %d shown", n, len(shown.Certificates))
+	}
 	chain := shown.Certificates[0].Chain[0]
 	if chain.Path != filepath.Join(dir, "cert.pem") || chain.Days != "10" || fmt.Sprint(chain.SANs) != "[map[dns:admin.test] map[ip_address:127.0.0.1]]" {
 		t.Errorf("/certs shows %+v", chain)

@@ -2,14 +2,20 @@ package server
 
 import (
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
 // made returns a server that does not run, and its log.
@@ -51,6 +57,19 @@ func TestFailedParts(t *testing.T) {
 			t.Errorf("a %s that fails", what)
 		}
 	}
+	for want, cfg := range map[string]Config{
+		"server: base id file: ":                    {CommandLine: CommandLine{BaseIDPath: filepath.Join(t.TempDir(), "none", "id")}},
+		`healthlistener: address "none" is neither`: {HealthListeners: []HealthListener{{Address: "none"}}},
+	} {
+		cfg.Loggers, _ = logctl.New(logctl.Config{Output: io.Discard})
+		s, err := New(cfg)
+		if err == nil {
+			err = s.Listen()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 	s, log := made(t, Config{LogFile: &reopened{failed}})
 	s.Store().Root().Counter("twice")
 	if s.Store().Root().Gauge("twice"); !strings.Contains(log.String(), "twice") {
@@ -58,5 +77,47 @@ func TestFailedParts(t *testing.T) {
 	}
 	if err := s.ReopenLogs(); !errors.Is(err, failed) {
 		t.Errorf("the log cannot be reopened: %v", err)
+	}
+}
+
+// TestRepeatedNames expects a health listener with the name of another one to work, though
+// it cannot be listed, and a listener of the program to be refused.
+func TestRepeatedNames(t *testing.T) {
+	two := []HealthListener{{Address: "127.0.0.1:0"}, {Address: "127.0.0.1:0"}}
+	s, log := made(t, Config{HealthListeners: two})
+	defer s.stopHealth()
+	if err := s.Listen(); err != nil || strings.Count(log.String(), "listener cannot be listed") != 1 || len(s.listeners.List()) != 1 {
+		t.Errorf("two health listeners: %v, %s", err, log)
+	}
+	s, _ = made(t, Config{
+		StatsD:    &statsd.Config{Listeners: []statsd.ListenerConfig{{Name: "a", Address: "udp://127.0.0.1:0"}}},
+		Listeners: []Listener{{Name: "a", Address: "127.0.0.1:0", HTTP: http.NotFoundHandler()}},
+	})
+	if err := s.Listen(); err == nil || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("a listener of the input and one of the program: %v", err)
+	}
+}
+
+// TestWarningsOfRules expects the warnings about mapping rules in the log.
+func TestWarningsOfRules(t *testing.T) {
+	_, log := made(t, Config{StatsD: &statsd.Config{}, StatsDRules: &RulesSource{Load: func() (*mapping.Rules, []string, error) {
+		rules, err := mapping.New(mapping.Config{})
+		return rules, []string{"first warning", "second warning"}, err
+	}}})
+	for _, want := range []string{"first warning", "second warning"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in %s", want, log)
+		}
+	}
+}
+
+// TestOptionsOfOtherClusters expects clusters whose source lists no deprecated options to
+// have none.
+func TestOptionsOfOtherClusters(t *testing.T) {
+	s, log := made(t, Config{})
+	log.Reset()
+	s.obsolete.note(struct{ upstream.Parsed }{})
+	if n := s.obsolete.uses.Total(); n != 0 || log.Len() != 0 {
+		t.Errorf("%d uses, %s", n, log)
 	}
 }

@@ -332,6 +332,14 @@ func TestListenersAndAddressFile(t *testing.T) {
 	if unix.Pipe.Path != sock {
 		t.Errorf("unix listener %+v", unix)
 	}
+	r.post(t, "/drain_listeners")
+	eventually(t, "a drained listener is closed", func() bool {
+		c, err := net.Dial("unixgram", sock)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
 }
 
 // TestDefaultConfiguration builds the server that the daemon runs without a file, on

@@ -24,6 +24,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	hosts "github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/outlier"
 )
 
 // fromText returns the configuration for a bootstrap text, with an admin port.
@@ -268,15 +269,23 @@ func TestCircuitStreamShowsClusters(t *testing.T) {
 stats_flush_interval: 0.05s
 static_resources:
   clusters:
+  - name: also
+    alt_stat_name: one
+    hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
+    circuit_breakers: {thresholds: [{max_pending_requests: 11}]}
   - name: backend
     alt_stat_name: back:end
     hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
     circuit_breakers: {thresholds: [{max_pending_requests: 33}]}
+  - name: one
+    alt_stat_name: two
+    hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
+    circuit_breakers: {thresholds: [{max_pending_requests: 22}]}
   - name: other
     hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
 `)
 	r := start(t, cfg)
-	for name, want := range map[string]string{"back_end": `"propertyValue_queueSizeRejectionThreshold":33,`, "other": `"propertyValue_queueSizeRejectionThreshold":1024,`} {
+	for name, want := range map[string]string{"back_end": `"propertyValue_queueSizeRejectionThreshold":33,`, "one": `"propertyValue_queueSizeRejectionThreshold":11,`, "two": `"propertyValue_queueSizeRejectionThreshold":22,`, "other": `"propertyValue_queueSizeRejectionThreshold":1024,`} {
 		events := listen(t, r, "/circuit_event_stream", "")
 		for {
 			event := strings.ReplaceAll(strings.ReplaceAll(events.event(), " ", ""), "\n", "")
@@ -554,14 +563,17 @@ func TestEventsOfHostsAreLogged(t *testing.T) {
 	dir := t.TempDir()
 	checks, outliers := filepath.Join(dir, "checks.log"), filepath.Join(dir, "outliers.log")
 	at := backend.Listener.Addr().(*net.TCPAddr)
-	r := start(t, fromText(t, fmt.Sprintf(`cluster_manager: {outlier_detection: {event_log_path: %s}}
+	cfg := fromText(t, fmt.Sprintf(`cluster_manager: {outlier_detection: {event_log_path: %s}}
 static_resources:
   clusters:
   - name: backend
     hosts: [%s]
     outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100, interval: 3600s}
     health_checks: [{timeout: 30s, interval: 0.02s, no_traffic_interval: 0.02s, unhealthy_threshold: 1, healthy_threshold: 1, event_log_path: %s, http_health_check: {path: /}}]
-`, outliers, host(at), checks)))
+`, outliers, host(at), checks))
+	ejected := make(chan bool, 10)
+	cfg.Clusters.Hooks.OutlierEvent = func(_ *upstream.Cluster, e outlier.Event) { ejected <- e.Eject }
+	r := start(t, cfg)
 	sees := func(file, event string) {
 		t.Helper()
 		eventually(t, file+" has "+event, func() bool {
@@ -573,6 +585,9 @@ static_resources:
 	sees(checks, `"health_check_failure_event":{`)
 	one.ReportCode(500)
 	sees(outliers, `"upstream_url":"`+at.String()+`","action":"EJECT","num_ejections":1,"enforced":true,"eject_consecutive_event":{}`)
+	if !<-ejected {
+		t.Error("the program does not hear of the ejection")
+	}
 
 	for _, file := range []string{checks, outliers} {
 		if err := os.Rename(file, file+".1"); err != nil {
