@@ -175,3 +175,87 @@ func TestNamesWithoutQuotes(t *testing.T) {
 		t.Error("a colon is for metrics only")
 	}
 }
+
+// TestSingleErrors has one error each, with the byte that it begins at.
+func TestSingleErrors(t *testing.T) {
+	const counter, end = "# TYPE a counter\n", "# EOF\n"
+	for _, tt := range []struct {
+		format     Format
+		text, want string
+	}{
+		{Text004, "#HELP a b\na 1\n", ""},
+		{OpenMetrics, "#HELP a b\n" + end, `1: want a space after #, got "#HELP a b"`},
+		{OpenMetrics, "#odd\n" + end, `1: want # HELP, # TYPE, # UNIT or # EOF, got "#odd"`},
+		{Text004, "# odd\n", ""},
+		{Text004, "# HELP\n", "1: # HELP: byte 7: want a name"},
+		{Text004, "# HELP a\n", ""},
+		{Text004, "# HELP \ta b\n", ""},
+		{OpenMetrics, "# HELP a\n" + end, "1: # HELP: byte 9: want a space after the name"},
+		{OpenMetrics, "# HELP  a b\n" + end, "1: # HELP: byte 8: want a name"},
+		{Text004, "# HELP 1a b\n", `1: # HELP: byte 8: invalid name "1a"`},
+		{Text100, "# HELP \"a b\"c\n", "1: # HELP: byte 13: want a space after the name"},
+		{Text100, "# TYPE \"a b\" odd\n", `1: unknown type "odd" of "a b"`},
+		{Text004, "# TYPE \"a b\" gauge\n", `1: # TYPE: byte 8: names between quotes need the text format 1.0.0: "a b"`},
+		{Text100, "# TYPE \"a b gauge\n", `1: # TYPE: byte 18: the closing " is missing`},
+		{Text100, "# TYPE \"\" gauge\n", "1: # TYPE: byte 8: the name is empty"},
+		{OpenMetrics, "# TYPE a summary\na{quantile=\"0.5\"} 1\na_count 1\na_sum 1\na_created 1\n" + end, ""},
+		{Text004, "# TYPE a summary\na_created 1\n", ""},
+		{OpenMetrics, counter + "a_total 1 # {b=1} 1\n" + end, `2: byte 16: want "`},
+		{OpenMetrics, counter + "a_total 1 # {\"b\"} 1\n" + end, "2: byte 14: a name without a value where a label is expected"},
+		{OpenMetrics, counter + "a_total 1 # {b=\"c\"}1\n" + end, "2: byte 20: want a space before the value of the exemplar"},
+		{OpenMetrics, counter + "a_total 1 # {b=\"c\"} x\n" + end, `2: byte 21: invalid value "x" of the exemplar`},
+		{OpenMetrics, counter + "a_total 1 # {b=\"c\"} 1 x\n" + end, `2: byte 23: invalid timestamp "x" of the exemplar`},
+		{OpenMetrics, counter + "a_total 1 # {b=\"c\"} 1 2 3\n" + end, `2: byte 24: unexpected " 3" after the exemplar`},
+		{OpenMetrics, counter + "a_total 1 # {b=\"c\"} 1 2\n" + end, ""},
+		{OpenMetrics, counter + "a_total 1 #{b=\"c\"} 1\n" + end, "2: byte 12: want # {LABELS} VALUE, an exemplar"},
+		{OpenMetrics, counter + "a_total 1 \n" + end, `2: byte 11: unexpected "" after the sample`},
+		{OpenMetrics, "a 1 Inf\n" + end, `1: byte 5: invalid timestamp "Inf"`},
+		{OpenMetrics, "a 1 NaN\n" + end, `1: byte 5: invalid timestamp "NaN"`},
+		{OpenMetrics, "a  1\n" + end, `1: byte 3: invalid value ""`},
+		{OpenMetrics, "a {b=\"c\"} 1\n" + end, `1: byte 3: invalid value "{b=\"c\"}"`},
+		{OpenMetrics, "a{b=\"c\",} 1\n" + end, "1: byte 9: want a label after the comma"},
+		{OpenMetrics, "a{b=\"c\"}1\n" + end, "1: byte 9: want a space before the value"},
+		{Text004, "a{b=\"c\",}1\n", ""},
+		{Text004, "a 1 -1\n", `1: byte 5: invalid timestamp "-1"`},
+		{Text004, "a 1 2 3\n", `1: byte 7: unexpected "3" after the sample`},
+		{Text004, "a 1 # {}\n", `1: byte 5: unexpected "# {}" after the sample`},
+		{Text004, "a 1 \t\n", ""},
+		{Text004, "a\n", "1: byte 2: want a space before the value"},
+		{Text100, "a{\"b\"} 1\n", "1: byte 3: a name without a value where a label is expected"},
+		{Text100, "{b=\"c\",\"a\"} 1\n", "1: byte 8: a name without a value where a label is expected"},
+		{Text100, "{\"a\",b=\"c\"} 1\n", ""},
+		{Text100, "{\"a\"=\"c\"} 1\n", "1: byte 9: the sample has no name"},
+		{Text100, "a{\"b\"=\"c\",b=\"d\"} 1\n", "1: byte 16: label b occurs twice"},
+		{Text100, "{\"a 1\n", `1: byte 6: the closing " is missing`},
+		{Text004, "a{b} 1\n", "1: byte 4: want = after the label name"},
+		{Text004, "a{b 1}\n", "1: byte 5: want = after the label name"},
+		{Text004, "a{b=c} 1\n", `1: byte 5: want "`},
+		{Text004, "a{b=\"c\" d=\"e\"} 1\n", "1: byte 9: want , or } after a label"},
+		{Text004, "a{__b=\"c\"} 1\n", "1: byte 3: labels that begin with __ are reserved: __b"},
+		{Text004, "a{_b=\"c\"} 1\n", ""},
+		{Text004, "a{b=\"\\x\"} 1\n", `1: byte 7: invalid escape: want \\, \" or \n`},
+	} {
+		var got []string
+		for _, f := range Check(tt.text, tt.format).Findings {
+			got = append(got, fmt.Sprintf("%d: %s", f.Line, f.Text))
+		}
+		if s := strings.Join(got, "\n"); s != tt.want {
+			t.Errorf("format %d, %q:\n got %s\nwant %s", tt.format, tt.text, s, tt.want)
+		}
+	}
+}
+
+// TestTypesOfFormats: each format has types of its own.
+func TestTypesOfFormats(t *testing.T) {
+	for kind, formats := range map[string]string{
+		"counter": "text open", "gauge": "text open", "histogram": "text open", "summary": "text open", "untyped": "text",
+		"unknown": "open", "stateset": "open", "gaugehistogram": "open", "info": "open", "": "", "odd": "",
+	} {
+		for name, format := range map[string]Format{"text": Text004, "open": OpenMetrics} {
+			text := "# TYPE a " + kind + "\n" + map[Format]string{OpenMetrics: "# EOF\n"}[format]
+			if known := len(Check(text, format).Findings) == 0; known != strings.Contains(formats, name) {
+				t.Errorf("%q in the format %s is known: %t", kind, name, known)
+			}
+		}
+	}
+}
