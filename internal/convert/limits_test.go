@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,6 +52,14 @@ func TestPrograms(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// percentages returns the numbers below n, from 1 on.
+func percentages(n int) (all []string) {
+	for i := range n - 1 {
+		all = append(all, strconv.Itoa(i+1))
+	}
+	return all
 }
 
 // TestSettings has what becomes of single settings. A - in front means: not in the output.
@@ -122,6 +131,35 @@ func TestSettings(t *testing.T) {
 		{Gostatsd, "receive-buffer-size = 511\n", []string{"511 is not in [512, 1048576]", "-max_packet_bytes: "}},
 		{Gostatsd, "receive-buffer-size = 1048577\n", []string{"1048577 is not in [512, 1048576]", "-max_packet_bytes: "}},
 		{Gostatsd, "metrics-addr = ':1'\n", []string{"udp://0.0.0.0:1", "-max_packet_bytes: "}},
+		{Statsd, "{deleteTimers: true}", []string{"-idle timers"}},
+		{Statsd, "{deleteTimers: false}", []string{"a sink sends no zeros for idle timers"}},
+		{Brubeck, `{"samplers": [{"type": "secure", "port": 1, "zz": 2}]}`, []string{"the sampler has no equivalent", "-zz", "listeners: []"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nmode = 'legacy'\n", []string{"layout: legacy", "-tagged"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nmode = 'basic'\n", []string{"layout: modern", "-tagged"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nmode = 'tags'\n", []string{"layout: modern", "tagged: true"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nwrite_timeout = '1h'\n", []string{"timeout: 1h0m0s", "-is not from"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nwrite_timeout = '1ms'\n", []string{"timeout: 1ms", "-is not from"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nwrite_timeout = '3601s'\n", []string{"-timeout: ", "1h0m1s is not from 1ms to 1h"}},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nwrite_timeout = '0s'\n", []string{"-timeout: ", "-is not from"}},
+		{Gostatsd, "backends = 'otlp'\n[otlp]\nmetrics_endpoint = 'http://h'\ncompress_payload = true\n", []string{"compression: gzip"}},
+		{Gostatsd, "backends = 'otlp'\n[otlp]\nmetrics_endpoint = 'http://h'\ncompress_payload = false\n", []string{"-compression"}},
+		{Gostatsd, "filters = 'f'\n[filter.f]\nmatch-metrics = 'regex:" + strings.Repeat("a", 986) + "'\ndrop-metric = true\n", []string{"regex: \"(?s:.*?(?:aaa"}},
+		{Gostatsd, "percent-threshold = [" + strings.Join(percentages(33), ", ") + "]\n", []string{"32]", "-more than"}},
+		{Gostatsd, "percent-threshold = [" + strings.Join(percentages(34), ", ") + "]\n", []string{"32]", "more than 32 percentiles"}},
+		{Statsd, "{backends: ['repeater'], repeaterProtocol: 'tcp', repeater: [{host: 'h', port: 1}]}", []string{"tcp://h:1"}},
+		{Statsd, "{backends: ['repeater'], repeaterProtocol: 'udp4', repeater: [{host: 'h', port: 1}]}", []string{"udp://h:1"}},
+		{Statsd, "{backends: ['repeater'], repeater: []}", []string{"-relay"}},
+		{Statsd, "{server: './servers/tcp', nodes: [{host: 'a', port: 1}]}", []string{"tcp://0.0.0.0:8125", "udp://a:1"}},
+		{Statsd, "{1: 2, port: 3} // the end", []string{"udp://0.0.0.0:3", "1 (line 1): has no equivalent"}},
+		{Telegraf, "[[inputs.statsd]]\nmetric_separator = '.'\n", []string{"metric_separator"}},
+		{Telegraf, "[[inputs.statsd]]\nmetric_separator = '_'\n", []string{"-metric_separator"}},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.discard]]\n", []string{"-the output has no equivalent"}},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.prometheus_client]]\nlisten = ':1'\npath = '/x'\n", []string{"port_value: 1", "metrics are at /metrics"}},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.prometheus_client]]\nlisten = ':1'\npath = '/metrics'\n", []string{"port_value: 1", "-metrics are at"}},
+		{
+			Telegraf, "[[inputs.statsd]]\n[[outputs.prometheus_client]]\nlisten = ':1'\n[[outputs.prometheus_client]]\nlisten = ':2'\n",
+			[]string{"port_value: 1\n", "there is one administration interface"},
+		},
 		{Brubeck, `{"samplers": [{"type": "statsd", "workers": 4, "multisock": true}]}`, []string{"readers: 4"}},
 		{Brubeck, `{"samplers": [{"type": "statsd", "workers": 4}]}`, []string{"-readers: 4", "workers (line 1): not needed without multisock"}},
 		{Brubeck, `{"samplers": [], "backends": [{"type": "carbon", "address": "a", "frequency": 10}, {"type": "carbon", "address": "b", "frequency": 86400}]}`, []string{"interval: 24h0m0s", "-is not a multiple"}},
@@ -178,6 +216,14 @@ func TestRefusedSettings(t *testing.T) {
 		{Telegraf, "[[a]]\n[a]\n", "a is defined twice"},
 		{Telegraf, "[[inputs.statsd]]\nprotocol = [[]]\n", "c:2:1: inputs.statsd[0].protocol: a list is not a string"},
 		{Telegraf, "[[inputs.statsd]]\nprotocol = {}\n", "c:2:12: inputs.statsd[0].protocol: a mapping is not a string"},
+		{Gostatsd, "backends = 'graphite'\n[graphite]\nmode = 'odd'\n", "is not legacy, basic or tags"},
+		{Gostatsd, "filters = 'f'\n[filter.f]\nmatch-metrics = 'regex:('\n", "is not a regular expression"},
+		{Gostatsd, "filters = 'f'\n[filter.f]\nmatch-metrics = 'regex:" + strings.Repeat("a", 987) + "'\n", "is not a regular expression"},
+		{Gostatsd, "backends = 'statsdaemon'\n[statsdaemon]\naddress = 'h:0'\n", "is not host:port"},
+		{Gostatsd, "receive-buffer-size = 'x'\n", "is not an integer"},
+		{Gostatsd, "percent-threshold = ['x']\n", "is not a number"},
+		{Statsd, "{graphiteHost: 'h', percentThreshold: [{}]}", "is not a number"},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.opentelemetry]]\nservice_address = 'h:0'\n", "is not host:port"},
 		{Gostatsd, "metrics-addr = ''\nconn-per-reader = 'often'\nmax-readers = 1\n", `"often" is not a boolean (true or false)`},
 	} {
 		file := "c"
