@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -174,6 +175,8 @@ func TestNewRefuses(t *testing.T) {
 		`mapping: rule 1: match: "a.b:c" is not a glob: segment "b:c" has the character ':'; allowed are letters, digits, underscores and hyphens; use match_type: regex for others`:                   {Match: "a.b:c", Name: "a"},
 		"mapping: rule 1: match: error parsing regexp: missing closing ): `(`":                                                                                                                         {Match: "(", Regex: true, Name: "a"},
 		`mapping: rule 1: labels: "1a" is not a label name; allowed are letters, digits and underscores, and no digit in front`:                                                                        {Match: "a", Name: "a", Labels: []Label{{"1a", "x"}}},
+		"mapping: rule 1: scale: NaN is not a finite number":                                                                                                                                           {Match: "a", Name: "a", Scale: math.NaN()},
+		"mapping: rule 1: scale: -Inf is not a finite number":                                                                                                                                          {Match: "a", Name: "a", Scale: math.Inf(-1)},
 	}
 	for want, rule := range tests {
 		if _, err := New(Config{Rules: []Rule{rule}}); err == nil || err.Error() != want {
