@@ -106,7 +106,11 @@ func TestGroupedBins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := d.lines(Style{}, 80, 8)[3:]
+	lines := d.lines(Style{}, 80, 8)
+	if want := "30 values from 10 to 30, buckets in ms"; lines[0] != want {
+		t.Errorf("got %q, want %q", lines[0], want)
+	}
+	lines = lines[3:]
 	if len(lines) != 5 {
 		t.Errorf("%d lines", len(lines))
 	}
@@ -210,6 +214,21 @@ func TestEntries(t *testing.T) {
 	for _, short := range []entry{nil, e[:3], {json.Number("1"), "", "", []any{json.Number("1"), json.Number("2")}}} {
 		if _, ok := short.quantiles(); ok {
 			t.Errorf("%v has quantiles", short)
+		}
+	}
+}
+
+// TestKeysWithoutAStat: keys for the selected stat do nothing where there is none.
+func TestKeysWithoutAStat(t *testing.T) {
+	for name, prepare := range map[string]func(s *screen){
+		"no stats": func(*screen) {}, "other view": func(s *screen) { feed(t, s, start); s.show(viewClusters) },
+	} {
+		s := newScreen(Style{}, "", "", "name")
+		prepare(s)
+		view := s.view
+		press(s, "space c enter")
+		if s.current() != nil || len(s.pinned) != 0 || s.copied != "" || s.message != "" || s.view != view {
+			t.Errorf("%s: pinned %v, copied %q, message %q, view %v", name, s.pinned, s.copied, s.message, s.view)
 		}
 	}
 }
