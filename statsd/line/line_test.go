@@ -673,3 +673,101 @@ func FuzzNumber(f *testing.F) {
 		}
 	})
 }
+
+// TestExporterLines has lines that statsd_exporter reads in another way.
+func TestExporterLines(t *testing.T) {
+	cfg := Config{Exporter: true, TagContainer: true, AppendKey: func(dst, key []byte) []byte {
+		return append(dst, bytes.ReplaceAll(key, []byte("-"), []byte("_"))...)
+	}}
+	exporter, usual := New(cfg), New(Config{TagContainer: true})
+	for _, tt := range []struct{ in, exporter, usual string }{
+		{"a..:1|c", `"a.." c 1`, `"a" c 1`},
+		{"a:-1|ms", `"a" ms -1`, "negative_timer"},
+		{"a:1|c|#b,c:1", `"a" "c"="1" c 1 tagerrors=1`, `"a" "b"="" "c"="1" c 1`},
+		{"a:1|c|#,c:1", `"a" "c"="1" c 1 tagerrors=1`, `"a" "c"="1" c 1`},
+		{"a:1|c|#x-y:1,x_y:2", `"a" "x_y"="2" c 1`, `"a" "x-y"="1" "x_y"="2" c 1`},
+		{"a:1|c|c:ci-z", `"a" "container_id"="ci-z" c 1`, `"a" "container_id"="z" c 1`},
+		{"a:1|c|c:cid-z", `"a" "container_id"="cid-z" c 1`, `"a" "container_id"="z" c 1`},
+		{"a:1|c|c:in-z", `"a" "container_id"="in-z" c 1`, `"a" "container_id"="in-z" c 1`},
+	} {
+		if got := show(exporter, tt.in); got != tt.exporter {
+			t.Errorf("%s as statsd_exporter: %s, want %s", tt.in, got, tt.exporter)
+		}
+		if got := show(usual, tt.in); got != tt.usual {
+			t.Errorf("%s: %s, want %s", tt.in, got, tt.usual)
+		}
+	}
+}
+
+// TestFieldsOfEvents has unknown fields, which are counted, and empty and known ones, which
+// are not.
+func TestFieldsOfEvents(t *testing.T) {
+	p := New(Config{})
+	for rest, want := range map[string]int{"": 0, "|": 0, "|x": 1, "|x:1|y": 2, "|c:1|e:2|card:low": 0, "|h:a|d:1|#t": 0, "|hh:a": 1} {
+		var l Line
+		if r := p.Parse(&l, []byte("_e{1,1}:a|b"+rest)); r != OK {
+			t.Fatal(rest, r)
+		}
+		if n, r := p.ParseEvent(&l); r != OK || n.Unknown != want {
+			t.Errorf("event with %q: %d unknown, %v, want %d", rest, n.Unknown, r, want)
+		}
+		if r := p.Parse(&l, []byte("_sc|a|0"+rest)); r != OK {
+			t.Fatal(rest, r)
+		}
+		if c, r := p.ParseServiceCheck(&l); r != OK || c.Unknown != want {
+			t.Errorf("check with %q: %d unknown, %v, want %d", rest, c.Unknown, r, want)
+		}
+	}
+}
+
+// TestChecksAsMetrics: a check is a metric if its name and its tags are valid.
+func TestChecksAsMetrics(t *testing.T) {
+	p := New(Config{NameBytes: 5, TagKeyBytes: 3})
+	for text, want := range map[string]string{
+		"_sc|db.|0|#b:1,a": `OK "db" ["a:" "b:1"]`, "_sc|...|0": "EmptyName", "_sc|123456|0": "NameTooLong", "_sc|db|0|#abcd": "TagTooLong",
+	} {
+		var l Line
+		if r := p.Parse(&l, []byte(text)); r != OK {
+			t.Fatal(text, r)
+		}
+		c, r := p.ParseServiceCheck(&l)
+		if r != OK {
+			t.Fatal(text, r)
+		}
+		got := map[Reason]string{EmptyName: "EmptyName", NameTooLong: "NameTooLong", TagTooLong: "TagTooLong"}[p.IdentifyCheck(&l, &c)]
+		if got == "" {
+			var tags []string
+			for _, tag := range l.Tags {
+				tags = append(tags, fmt.Sprintf("%s:%s", tag.Key, tag.Value))
+			}
+			slices.Sort(tags)
+			got = fmt.Sprintf("OK %q %q", l.Name, tags)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestExponents must have digits and nothing else.
+func TestExponents(t *testing.T) {
+	for text, want := range map[string]string{"1e2": "100", "1E2": "100", "1e+2": "100", "1e-2": "0.01", "1e": "", "1e+": "", "1e2x": "", "1e/": "", "1e:": "", "1f2": "", "1e2.5": ""} {
+		v, r := parseNumber([]byte(text))
+		got := ""
+		if r == OK {
+			got = strconv.FormatFloat(v, 'g', -1, 64)
+		}
+		if got != want {
+			t.Errorf("%s: %q, %v, want %q", text, got, r, want)
+		}
+	}
+}
+
+// TestConfigHasTheDefaults expects zeros to be replaced, and negative limits to be none.
+func TestConfigHasTheDefaults(t *testing.T) {
+	got := New(Config{LineBytes: -1, NameBytes: 1}).Config()
+	want := Config{LineBytes: 1<<31 - 1, NameBytes: 1, Segments: 32, Tags: 32, TagKeyBytes: 128, TagValueBytes: 512}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
