@@ -2,9 +2,11 @@ package boundedfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
@@ -47,5 +49,19 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := Read(filepath.Join(dir, "none"), 5); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// TestCause takes the path off an error, and nothing off others.
+func TestCause(t *testing.T) {
+	other := errors.New("other")
+	for _, err := range []error{&fs.PathError{Op: "read", Path: "p", Err: other}, fmt.Errorf("here: %w", &fs.PathError{Op: "read", Path: "p", Err: other}), other} {
+		if got := Cause(err); got != other {
+			t.Errorf("the cause of %v is %v", err, got)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "none")
+	if _, err := Read(missing, 5); Cause(err) != error(syscall.ENOENT) {
+		t.Errorf("the cause of a missing file is %v", err)
 	}
 }
