@@ -569,3 +569,20 @@ func TestSeriesKeepTheirShard(t *testing.T) {
 		t.Errorf("%d stats have a pattern", found)
 	}
 }
+
+// TestNativeHistogramsOfBothSigns: the receiver checks that the buckets hold all values.
+func TestNativeHistogramsOfBothSigns(t *testing.T) {
+	for _, version := range []Version{Version1, Version2} {
+		r := receive(t, version)
+		w := write(t, Config{HTTP: to(r.url), Version: version, Histograms: Native}, store.Options{})
+		h := w.st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("signed", store.Unspecified)
+		for _, x := range []float64{-300, -5, -5, 0, 7, 900} {
+			h.RecordFloat(x, 1)
+		}
+		w.tick()
+		w.stop()
+		if got := r.last("signed"); got != 6 {
+			t.Errorf("version %v: %v values, want 6", version, got)
+		}
+	}
+}
