@@ -90,7 +90,7 @@ func (w *world) checkViews() {
 }
 
 // listen connects a client; end disconnects it and returns what Serve did.
-func (w *world) listen(p *page, r deltastream.Request) (end func() error) {
+func (w *world) listen(p deltastream.Writer, r deltastream.Request) (end func() error) {
 	w.t.Helper()
 	c, err := w.stream.Subscribe(r)
 	if err != nil {
@@ -678,4 +678,66 @@ func TestClosedStream(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// brokenPage fails from some write on.
+type brokenPage struct {
+	page
+	left int // writes that succeed
+}
+
+var errBroken = errors.New("broken")
+
+func (p *brokenPage) Write(b []byte) (int, error) {
+	if p.left--; p.left < 0 {
+		return 0, errBroken
+	}
+	return p.page.Write(b)
+}
+
+// TestBrokenConnections: whichever write fails, Serve returns its error at once and leaves
+// no view open.
+func TestBrokenConnections(t *testing.T) {
+	for _, refs := range []bool{false, true} {
+		for _, left := range []int{0, 1, 2, 3, 5, 8, 13, 21, 34} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, deltastream.Config{ClientBytes: 500})
+				sc := w.store.Scope("ends")
+				var counters []*store.Counter
+				for i := range 60 {
+					counters = append(counters, w.store.Root().Counter(fmt.Sprintf("counter.number.%05d", i)))
+					sc.Counter(fmt.Sprintf("counter.number.%05d", i)).Inc()
+				}
+				r := deltastream.Request{}
+				if refs {
+					v := w.store.View()
+					for c := v.ByName(store.Scalars); c.Next(); {
+						r.Refs = append(r.Refs, c.Ref())
+					}
+					v.Close()
+				}
+				p := &brokenPage{left: left}
+				end := w.listen(p, r)
+				for _, c := range counters {
+					c.Inc()
+				}
+				sc.Close()
+				w.tick()
+				failed := p.left < 0
+				if p.left < -1 {
+					t.Errorf("%d writes after the one that failed", -1-p.left)
+				}
+				if err := end(); failed != errors.Is(err, errBroken) {
+					t.Errorf("after %d writes: %v, failed %t", left, err, failed)
+				}
+				w.stream.Close()
+			})
+		}
+	}
+}
+
+func TestTextsOfErrors(t *testing.T) {
+	if got, want := (&deltastream.FullError{Clients: 5}).Error(), "deltastream: 5 clients listen, which is the limit"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
