@@ -280,3 +280,13 @@ func BenchmarkMatch(b *testing.B) {
 		})
 	}
 }
+
+func TestKindsHaveNames(t *testing.T) {
+	for k, want := range map[Kind]string{
+		KindExact: "exact", KindPrefix: "prefix", KindSuffix: "suffix", KindContains: "contains", KindRegex: "regex", 9: "kind 9",
+	} {
+		if got := k.String(); got != want {
+			t.Errorf("kind %d is called %q, want %q", uint8(k), got, want)
+		}
+	}
+}
