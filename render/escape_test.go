@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -160,6 +161,34 @@ func TestLegacyAlphabets(t *testing.T) {
 		}
 		if got := string(appendValues(nil, c, legacyByte)); got != wantValues {
 			t.Errorf("%q with values: %s, want %s", c, got, wantValues)
+		}
+	}
+}
+
+func TestParametersOfEscapings(t *testing.T) {
+	for e, want := range map[Escaping]string{
+		EscapingDefault: "", EscapeUnderscores: "; escaping=underscores", AllowUTF8: "; escaping=allow-utf-8",
+		EscapeDots: "; escaping=dots", EscapeValues: "; escaping=values",
+	} {
+		if got := e.Parameter(); got != want {
+			t.Errorf("%d: %q, want %q", e, got, want)
+		}
+		if got := parseEscaping(e.String()); got != e {
+			t.Errorf("%q is parsed as %d, want %d", e.String(), got, e)
+		}
+	}
+	if got := parseEscaping("other"); got != EscapingDefault {
+		t.Errorf("an unknown escaping is %d", got)
+	}
+}
+
+// TestNumbersOfC: numbers of summaries have the form of C's %g.
+func TestNumbersOfC(t *testing.T) {
+	for want, x := range map[string]float64{
+		"nan": math.NaN(), "0": 0, "1": 1, "99999": 99999, "100000": 100_000, "0.5": 0.5, "-1": -1, "1.234568": 1.23456789, "1.234568e+07": 12345678.9,
+	} {
+		if got := string(appendG([]byte("x"), x, 7)); got != "x"+want {
+			t.Errorf("%v is written as %s, want %s", x, got[1:], want)
 		}
 	}
 }

@@ -81,3 +81,24 @@ func TestOwnersAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestOwns: a histogram owns the names of its samples too.
+func TestOwns(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		plain, histogram bool
+	}{
+		{"m", true, true}, {"m_sum", false, true}, {"m_count", false, true}, {"m_bucket", false, true},
+		{"m_total", false, false}, {"", false, false}, {"x", false, false}, {"mm", false, false}, {"m_sum_sum", false, false},
+	} {
+		if got := naming.Owns("m", false, tt.name); got != tt.plain {
+			t.Errorf("m owns %q: %t", tt.name, got)
+		}
+		if got := naming.Owns("m", true, tt.name); got != tt.histogram {
+			t.Errorf("the histogram m owns %q: %t", tt.name, got)
+		}
+	}
+	if got := naming.Suffix("gauge"); got != "_gauge" {
+		t.Errorf("the suffix of gauges is %q", got)
+	}
+}
