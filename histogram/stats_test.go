@@ -129,3 +129,52 @@ func TestPercent(t *testing.T) {
 	checkCounts(t, "percent", s, 1, 2, 3)
 	checkFloats(t, "ends and sum", []float64{s.Min(), s.Max(), s.Sum()}, []float64{0.125, 0.99, 1.615})
 }
+
+// TestSummariesOfDifferentLayouts cannot be merged or subtracted, unless one is empty.
+func TestSummariesOfDifferentLayouts(t *testing.T) {
+	record := func(values ...uint64) *histogram.Stats {
+		l, err := histogram.NewLayout(histogram.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := histogram.New(l)
+		for _, v := range values {
+			h.Record(v)
+		}
+		if h.Layout() != l || h.Snapshot().Interval.Layout() != l || h.Merge().Cumulative.Layout() != l {
+			t.Error("a histogram or its summary has another layout")
+		}
+		return h.Snapshot().Cumulative
+	}
+	a, b, empty := record(1, 2), record(5), record()
+	for name, f := range map[string]func(){
+		"merge":    func() { histogram.MergeStats(a, b) },
+		"subtract": func() { histogram.SubtractStats(a, b) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+	for name, got := range map[string]*histogram.Stats{
+		"nil and a": histogram.MergeStats(nil, a), "a and nil": histogram.MergeStats(a, nil), "empty and a": histogram.MergeStats(empty, a),
+		"a and empty": histogram.MergeStats(a, empty), "a less nil": histogram.SubtractStats(a, nil), "a less empty": histogram.SubtractStats(a, empty),
+	} {
+		if got != a {
+			t.Errorf("%s is not a", name)
+		}
+	}
+	if got := histogram.MergeStats(empty, nil); got != empty {
+		t.Errorf("empty and nil is %v", got)
+	}
+	if histogram.MergeStats(nil, nil) != nil {
+		t.Error("nothing and nothing is a summary")
+	}
+	if small, large := empty.Bytes(), record(1, 1<<20, 1<<40).Bytes(); small <= 0 || large <= small {
+		t.Errorf("%d bytes without values, %d with some", small, large)
+	}
+}
