@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// brubeckHints are settings of brubeck without an equal of which there is more to say.
+// brubeckHints explains settings of brubeck that have no equivalent.
 var brubeckHints = map[string]string{
 	"capacity":    "not needed: tables grow; statsd.limits.series bounds the number of series",
 	"dumpfile":    "has no equivalent: /stats lists all metrics",
@@ -15,7 +15,7 @@ var brubeckHints = map[string]string{
 // brubeck converts the configuration of brubeck.
 func (c *conversion) brubeck(o *object) {
 	admin := c.adminSection("")
-	o.take("sharding") // what several backends mean; a note about them says so
+	o.take("sharding") // implied by several backends, which have a note
 	o.take("http").note(admin, "has no equivalent: the administration interface has /live, /stats and /ingest")
 	backends, samplers := o.take("backends"), o.take("samplers")
 	flush := time.Duration(0)

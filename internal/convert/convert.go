@@ -39,7 +39,7 @@ const maxErrors = 100
 type Note struct {
 	Position conftree.Position
 	Field    string // path of the setting, such as graphite.globalSuffix
-	Text     string // what becomes of it
+	Text     string // why, or its effect on the result
 }
 
 // String returns the note on one line.
@@ -66,7 +66,7 @@ type Result struct {
 	Notes []Note // in the order of the file
 }
 
-// conversion is a conversion under way.
+// conversion is a running conversion.
 type conversion struct {
 	file  string
 	out   *section
@@ -87,7 +87,7 @@ func Convert(from Program, file string, text []byte) (*Result, error) {
 	if len(text) > MaxBytes {
 		return nil, &Error{Position: conftree.Position{File: c.file}, Text: fmt.Sprintf("%d bytes are more than the limit of %d", len(text), MaxBytes)}
 	}
-	tree, errs := parse(bytes.TrimPrefix(text, []byte("\ufeff"))) // a mark that Windows' editors write
+	tree, errs := parse(bytes.TrimPrefix(text, []byte("\ufeff"))) // a byte order mark, as editors on Windows write
 	for _, e := range errs {
 		c.errs = append(c.errs, &Error{Position: e.In(c.file), Field: e.Field, Text: e.Message})
 	}
@@ -109,7 +109,7 @@ func Convert(from Program, file string, text []byte) (*Result, error) {
 	})
 	head := fmt.Sprintf("# Converted from the configuration of %s in %s.\n", from, c.file)
 	if n := len(c.notes); n > 0 {
-		head += fmt.Sprintf("# Settings without an equal: %d. Each has a comment with its line in that file.\n", n)
+		head += fmt.Sprintf("# Settings without an equivalent: %d. Each has a comment with its line in that file.\n", n)
 	}
 	return &Result{YAML: c.out.append([]byte(head), 0), Notes: c.notes}, nil
 }

@@ -6,14 +6,14 @@
 //		return err // every error with file, line and column
 //	}
 //	os.Stdout.Write(r.YAML)
-//	for _, n := range r.Notes { // settings without an equal
+//	for _, n := range r.Notes { // settings without an equivalent
 //		fmt.Fprintln(os.Stderr, n)
 //	}
 //
 // A file is first read into a tree of nodes with positions, whatever its syntax: TOML,
 // YAML, JSON or the literal of a JavaScript object. A converter takes the settings it
-// knows out of the tree. Settings without an equal, and unknown ones, become notes,
-// which also stand as comments in the result.
+// knows out of the tree. Unknown settings, and settings without an equivalent, become
+// notes, which are also comments in the result.
 //
 // Files are data: nothing in them is executed, expanded or opened.
 package convert

@@ -14,7 +14,7 @@ const (
 	noForwarding = "has no equivalent: clients or a relay send lines"
 )
 
-// gostatsdHints are settings of gostatsd without an equal of which there is more to say.
+// gostatsdHints explains settings of gostatsd that have no equivalent.
 var gostatsdHints = map[string]string{
 	"bad-lines-per-minute":  "has no equivalent: /ingest shows the last rejected lines, by reason",
 	"cloud-provider":        noCloud,
@@ -36,7 +36,7 @@ var gostatsdHints = map[string]string{
 	"verbose":               "has no equivalent: --log-level debug logs more",
 }
 
-// gostatsd converts the configuration of gostatsd. Its keys have no case.
+// gostatsd converts the configuration of gostatsd. Its keys are case-insensitive.
 func (c *conversion) gostatsd(o *object) {
 	o.lower()
 	c.adminSection("")
@@ -56,7 +56,7 @@ func (c *conversion) gostatsd(o *object) {
 		c.ttl(kind.ours, d)
 	}
 	if v := o.take("ignore-host"); v != nil && !v.boolean(false) {
-		v.note(statsd, "has no equivalent: no tag says who sent a line")
+		v.note(statsd, "has no equivalent: no tag has the sender of a line")
 	}
 	c.gostatsdFilters(o, statsd)
 	if v := o.take("server-mode"); v.text("standalone") != "standalone" {
@@ -80,7 +80,7 @@ func (o *object) lower() {
 		v := o.items[key]
 		key = strings.ToLower(key)
 		if items[key] != nil {
-			o.c.errorf(v.key, v.path, "is set twice, in another case")
+			o.c.errorf(v.key, v.path, "is set twice, with different letter cases")
 		}
 		o.keys[i], items[key] = key, v
 	}
@@ -190,7 +190,7 @@ func (c *conversion) gostatsdBackends(o *object) {
 		group.rest(nil, c.out)
 	}
 	for _, name := range []string{"graphite", "statsdaemon", "otlp", "stdout", "datadog", "newrelic", "influxdb", "cloudwatch"} {
-		o.take(name) // the section of a backend that is off says nothing
+		o.take(name) // the section of a backend that is off has no effect
 	}
 }
 
@@ -270,7 +270,7 @@ func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 	}
 	sink, own := c.sink("otlp")
 	own.set("url", address)
-	own.set("temporality", "delta") // as there
+	own.set("temporality", "delta") // as in gostatsd
 	if group.take("compress_payload").boolean(false) {
 		own.set("compression", "gzip")
 	}
@@ -321,7 +321,7 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 				e.note(filters, "an inverted match has no equivalent: the filter is left out")
 				return
 			case isRegex:
-				// There a match anywhere counts, here it is of the whole name.
+				// gostatsd matches anywhere in the name, this server the whole name.
 				expression = "(?s:.*?(?:" + expression + ").*)"
 				if _, err := regexp.Compile(expression); err != nil || len(expression) > 1000 {
 					e.wrong("a regular expression")
@@ -365,6 +365,6 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 		}
 		t.set("drop", keys)
 	}
-	f.take("drop-host") // no tag says who sent a line
+	f.take("drop-host") // no tag has the sender of a line
 	f.rest(nil, filters)
 }

@@ -117,7 +117,7 @@ func TestSettings(t *testing.T) {
 		},
 		{Gostatsd, "metrics-addr = ':1'\nmax-readers = 1\nconn-per-reader = true\n", []string{"readers: 1"}},
 		{Gostatsd, "metrics-addr = ':1'\nmax-readers = 1\n", []string{"not needed without conn-per-reader", "-readers: 1"}},
-		{Gostatsd, "ignore-host = false\n", []string{"ignore-host (line 1): has no equivalent: no tag says who sent a line"}},
+		{Gostatsd, "ignore-host = false\n", []string{"ignore-host (line 1): has no equivalent: no tag has the sender of a line"}},
 		{Gostatsd, "ignore-host = true\n", []string{"-ignore-host"}},
 		{Gostatsd, "filters = 'f'\n[filter.f]\nmatch-metrics = ['a', '!b']\ndrop-metric = true\n", []string{"an inverted match has no equivalent: the filter is left out", "-deny"}},
 		{Gostatsd, "backends = 'statsdaemon'\n[statsdaemon]\naddress = 'h:1'\ntcp_transport = true\ndisable_tags = true\n", []string{"protocol: tcp", "-format"}},

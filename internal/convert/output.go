@@ -44,7 +44,7 @@ func (s *section) find(key string) int {
 // has reports whether an entry is set.
 func (s *section) has(key string) bool { return s.find(key) >= 0 }
 
-// child returns the section of an entry, which it creates.
+// child returns the section of an entry. It creates the entry if necessary.
 func (s *section) child(key string) *section {
 	if i := s.find(key); i >= 0 {
 		return s.items[i].value.(*section)
@@ -54,7 +54,7 @@ func (s *section) child(key string) *section {
 	return made
 }
 
-// add appends a section to the list of an entry, which it creates.
+// add appends a section to the list of an entry. It creates the entry if necessary.
 func (s *section) add(key string) *section {
 	made := newSection()
 	var all []*section

@@ -28,7 +28,8 @@ type value struct {
 	taken bool
 }
 
-// newObject returns the settings of a node. If it is none, it adds an error and returns nil.
+// newObject returns the settings of a node. If the node is not a mapping, it adds an error
+// and returns nil.
 func (c *conversion) newObject(n *yaml.Node, path string) *object {
 	if n.Kind != yaml.MappingNode {
 		c.errorf(n, path, "%s is not a group of settings", conftree.Show(n, true))
@@ -62,7 +63,7 @@ func (o *object) take(name string) *value {
 	return v
 }
 
-// rest adds a note for each setting that was not taken. hints says more about some.
+// rest adds a note for each setting that was not taken: the hint for it, or noEquivalent.
 func (o *object) rest(hints map[string]string, at *section) {
 	if o == nil {
 		return
@@ -81,7 +82,7 @@ func (o *object) rest(hints map[string]string, at *section) {
 	}
 }
 
-// noEquivalent is the note about a setting of which there is no more to say.
+// noEquivalent is the note about a setting without a hint.
 const noEquivalent = "has no equivalent"
 
 // note adds a note about v.

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// statsdHints are the settings of StatsD for Node.js without an equal of which there is
-// more to say.
+// statsdHints explains settings of StatsD for Node.js that have no equivalent.
 var statsdHints = map[string]string{
 	"automaticConfigReload":  "not needed: mapping rules are reloaded on SIGHUP, other settings by a hot restart",
 	"calculatedTimerMetrics": "all fields of timers are sent",
@@ -78,7 +77,7 @@ func (c *conversion) statsd(o *object) {
 	o.rest(statsdHints, c.out)
 }
 
-// has reports whether a setting is there, whatever its value.
+// has reports whether a setting is present, whatever its value.
 func (o *object) has(name string) bool { return o != nil && o.items[name] != nil }
 
 // statsdServer converts a server, or the settings of the only one.
@@ -112,7 +111,7 @@ func (c *conversion) statsdServer(o *object) {
 	}
 }
 
-// octal returns the mode of a socket in octal digits.
+// octal returns the mode of a socket in octal.
 func octal(v *value) string {
 	text := strings.TrimPrefix(v.text(""), "0o")
 	for _, r := range text {
@@ -189,7 +188,7 @@ func (c *conversion) statsdRepeater(o *object) {
 		return
 	}
 	route := c.relay()
-	route.set("invalid", true) // as there, where packets are not read
+	route.set("invalid", true) // as the repeater, which does not parse packets
 	for _, v := range targets {
 		t := v.object()
 		host, port := t.take("host"), t.take("port")

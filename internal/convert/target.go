@@ -15,7 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 )
 
-// Limits of our configuration.
+// Limits of the resulting configuration.
 const (
 	maxFlushInterval = 5*time.Minute - time.Nanosecond
 	maxSocketPath    = 107
@@ -53,7 +53,7 @@ func (c *conversion) flushInterval(v *value, d time.Duration) time.Duration {
 	return d
 }
 
-// ttl sets how long series of a kind stay. No time means for ever.
+// ttl sets how long series of a kind stay. Without a time, they stay forever.
 func (c *conversion) ttl(kind string, d time.Duration) {
 	c.out.child("statsd").child("ttl").set(kind, max(0, d).String())
 }
@@ -103,7 +103,7 @@ func relayTarget(route *section, v *value, network, host string, port int) *sect
 	return t
 }
 
-// listenHost returns the IP address of a host to listen on. An empty one is otherwise.
+// listenHost returns the IP address of a host to listen on, or otherwise if it is empty.
 func (v *value) listenHost(otherwise string) string {
 	host := strings.TrimSpace(v.text(""))
 	switch host {

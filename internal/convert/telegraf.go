@@ -12,8 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// statsdInputHints are settings of Telegraf's input without an equal of which there is
-// more to say.
+// statsdInputHints explains settings of Telegraf's input that have no equivalent.
 var statsdInputHints = map[string]string{
 	"allowed_pending_messages":       notNeeded,
 	"number_workers_threads":         notNeeded,
