@@ -99,7 +99,7 @@ func (s *Server) writeLoggers(w io.Writer) error {
 	return err
 }
 
-// Bundle writes an archive for support, in zip format: stats, histograms,
+// Bundle writes a support archive in zip format: stats, histograms,
 // configuration, runtime values, clusters, audit log, goroutines, heap profile,
 // build and more, without secrets, whatever Config.ShowUntyped says. If cpu is
 // positive, at most 30 s, it also records a CPU profile for that time.

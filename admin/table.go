@@ -16,7 +16,7 @@ func (s *Server) builtin() (*endpoints, error) {
 		}},
 		{Path: "/audit/undo", Group: groupConfig, Help: "restore the values before a change", Mutates: true, Role: RoleOperate, Serial: true, DryRun: true, Serve: s.undo,
 			Params: []Param{{Name: "id", Help: "number of the change in the audit log"}}},
-		{Path: "/bundle", Group: groupDebug, Help: "download an archive for support, without secrets", Mutates: true, Serve: s.showBundle, Params: []Param{
+		{Path: "/bundle", Group: groupDebug, Help: "download a support archive, without secrets", Mutates: true, Serve: s.showBundle, Params: []Param{
 			{Name: "cpu", Help: "length of a CPU profile, such as 5s, at most 30s; without one if empty"},
 		}},
 		{Path: "/certs", Group: groupClusters, Help: "show loaded certificates", Serve: s.certs},

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// bundleCommand downloads an archive for support.
+// bundleCommand downloads a support archive.
 func (p *program) bundleCommand() *command {
 	var c client
 	fs := c.flags("bundle", 2*time.Minute)
@@ -25,11 +25,11 @@ func (p *program) bundleCommand() *command {
 		name:      "bundle",
 		arguments: "[file]",
 		most:      1,
-		summary:   "download an archive for support, without secrets",
+		summary:   "download a support archive, without secrets",
 		details: "Downloads stats, histograms, configuration, runtime values, clusters, audit log,\n" +
 			"profiles and more as a zip archive, checks its checksums, and prints its files.\n" +
-			"It needs the role admin. Without a file the server chooses the name; files that\n" +
-			"exist are not replaced. The exit status is 0 if the archive is complete and\n" +
+			"It needs the role admin. Without a file, the server chooses the name. Existing files\n" +
+			"are not replaced. The exit status is 0 if the archive is complete and\n" +
 			"intact, 1 if it is not, and 2 for a wrong command line.\n",
 		flags: fs,
 		run: func(ctx context.Context) int {
@@ -98,7 +98,7 @@ func (p *program) bundle(ctx context.Context, c *client, path string, cpu time.D
 	return nil
 }
 
-// bundleFile is what the manifest says of a file.
+// bundleFile describes a file in the manifest.
 type bundleFile struct {
 	Name, SHA256, Error string
 	Bytes               int64
@@ -149,7 +149,7 @@ func (x *bundleFile) check(archive *zip.Reader) error {
 		return err
 	}
 	if n != x.Bytes || hex.EncodeToString(hash.Sum(nil)) != x.SHA256 {
-		return errors.New("its checksum differs from the manifest's")
+		return errors.New("its checksum differs from that in the manifest")
 	}
 	return nil
 }
