@@ -14,16 +14,16 @@ import (
 )
 
 // A service manager can open sockets before it starts the program, and keep
-// them while the program is replaced. It says so in three variables:
-// LISTEN_FDS is how many there are, from descriptor 3 on, LISTEN_PID which
-// process they are for, and LISTEN_FDNAMES their names.
+// them while the program is replaced. It describes them in three variables:
+// LISTEN_FDS is their number, from descriptor 3 on, LISTEN_PID the process that
+// they are for, and LISTEN_FDNAMES their names.
 
 // adminSocket is the name that a socket for the administration port has.
 const adminSocket = "admin"
 
 // passedSocket is a socket that was opened for the program.
 type passedSocket struct {
-	name    string // what the service manager calls it
+	name    string // given by the service manager
 	file    *os.File
 	network string   // tcp, udp, unix or unixgram
 	addr    net.Addr // where it is bound
@@ -97,8 +97,7 @@ func activate(cfg *server.Config, c *bootstrap.Config, sockets []passedSocket) e
 	return nil
 }
 
-// toAdmin gives s to the administration port if that is meant by its name, or
-// has its address.
+// toAdmin gives s to the administration port if s has its name or its address.
 func (s *passedSocket) toAdmin(cfg *server.Config, c *bootstrap.Config, named bool) bool {
 	a := &c.Admin.Address
 	if cfg.Admin.Address == "" || cfg.Admin.Socket != nil || s.network != "tcp" && s.network != "unix" || !named && !s.at(a.IP.Addr(), a.IP.Port(), a.Pipe) {
@@ -108,8 +107,8 @@ func (s *passedSocket) toAdmin(cfg *server.Config, c *bootstrap.Config, named bo
 	return true
 }
 
-// toListener gives s to the first StatsD listener that is meant and can have
-// it. Only datagram listeners can have several.
+// toListener gives s to the first StatsD listener of its network that is meant and has no
+// socket. Only UDP listeners can have several.
 func (s *passedSocket) toListener(cfg *server.Config, c *bootstrap.Config, meant func(*bootstrap.StatsDListener) bool) bool {
 	if cfg.StatsD == nil {
 		return false

@@ -48,7 +48,7 @@ func (c *client) flags(name string, timeout time.Duration) *pflag.FlagSet {
 // accessFlags adds the flags of requests to any address, and --help.
 func (c *client) accessFlags(fs *pflag.FlagSet, timeout time.Duration) {
 	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the bearer token to send")
-	fs.StringVar(&c.ca, "ca", "", "`file` of certificates that can sign the server's, in PEM form; default: those of the system")
+	fs.StringVar(&c.ca, "ca", "", "`file` with CA certificates, in PEM form; default: those of the system")
 	fs.StringVar(&c.cert, "cert", "", "`file` of the client certificate, in PEM form; needs --key")
 	fs.StringVar(&c.key, "key", "", "`file` of its private key, in PEM form")
 	fs.DurationVar(&c.timeout, "timeout", timeout, "`time` limit of the request; 0s means none")
@@ -61,8 +61,8 @@ func (p *program) healthcheckCommand() *command {
 	return &command{
 		name:    "healthcheck",
 		summary: "exit with status 0 if a server is ready",
-		details: "Requests /ready. The exit status is 0 if the answer is 200, 1 if it is another or\n" +
-			"there is none in time, and 2 for a wrong command line.\n",
+		details: "Requests /ready. The exit status is 0 if the status is 200, 1 if it is another or\n" +
+			"there is no response in time, and 2 for a wrong command line.\n",
 		flags: c.flags("healthcheck", 2*time.Second),
 		run: func(ctx context.Context) int {
 			resp, err := c.get(ctx, "/ready")
@@ -78,7 +78,7 @@ func (p *program) healthcheckCommand() *command {
 	}
 }
 
-// getCommand prints the answer to a request.
+// getCommand prints the response to a request.
 func (p *program) getCommand() *command {
 	var c client
 	fs := c.flags("get", 30*time.Second)
@@ -87,9 +87,9 @@ func (p *program) getCommand() *command {
 		name:      "get",
 		arguments: "path",
 		most:      1,
-		summary:   "print an answer of the administration interface",
+		summary:   "print a response of the administration interface",
 		details: "Requests a path of the administration interface, such as /stats?filter=^cluster,\n" +
-			"and prints the body. The exit status is 0 if the answer has a status below 400,\n" +
+			"and prints the body. The exit status is 0 if the response has a status below 400,\n" +
 			"1 if it has another or there is none in time, and 2 for a wrong command line.\n",
 		flags: fs,
 		words: []string{"/certs", "/clusters", "/config_dump", "/help", "/listeners", "/logging", "/memory", "/metrics", "/ready", "/runtime", "/server_info", "/stats", "/stats/prometheus"},
@@ -141,7 +141,7 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 		}
 		token := strings.TrimSpace(string(b))
 		if token == "" || strings.ContainsAny(token, " \t\r\n") {
-			return nil, fmt.Errorf("error: %s does not have exactly one token", c.tokenFile)
+			return nil, fmt.Errorf("error: %s does not contain exactly one token", c.tokenFile)
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -156,8 +156,8 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 	return resp, nil
 }
 
-// transport returns the URL in front of a path, and how to reach it. Proxies of
-// the environment are not used.
+// transport returns the base URL and a transport for it. Proxies of the environment are
+// not used.
 func (c *client) transport() (base string, t *http.Transport, err error) {
 	t = &http.Transport{DisableKeepAlives: true}
 	scheme, rest, _ := strings.Cut(c.address, ":")
@@ -192,7 +192,7 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 	return base, t, err
 }
 
-// clientTLS returns the configuration for files that may be missing: "".
+// clientTLS returns the configuration for the given files. Each name can be empty.
 func clientTLS(ca, cert, key string) (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
 	if (cert == "") != (key == "") {
@@ -218,7 +218,7 @@ func clientTLS(ca, cert, key string) (*tls.Config, error) {
 	return cfg, nil
 }
 
-// noSuchPath describes a path that is not in the help text of a server.
+// noSuchPath describes an unknown path. It suggests a similar one from the server's help.
 func noSuchPath(path, help string) string {
 	near := spelling.Nearest(path, func(yield func(string) bool) {
 		for line := range strings.Lines(help) {
@@ -235,7 +235,7 @@ func noSuchPath(path, help string) string {
 	return "there is no such path; statsd-admin get /help lists all"
 }
 
-// responseError describes an answer in one line: its status and the beginning of its body.
+// responseError describes a response in one line: its status and the beginning of its body.
 func responseError(r *http.Response) string {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxFile)) // best effort
 	text := string(body)

@@ -27,14 +27,14 @@ func (p *program) convertCommand() *command {
 		arguments: "file",
 		most:      1,
 		summary:   "convert the configuration of another StatsD server",
-		details: "Reads the configuration of gostatsd (TOML; YAML and JSON by the ending of the file),\n" +
+		details: "Reads the configuration of gostatsd (TOML, or YAML and JSON by the file extension),\n" +
 			"StatsD for Node.js or its proxy (the literal of a JavaScript object, which is not\n" +
 			"evaluated), Telegraf (TOML) or brubeck (JSON), from a file or standard input (-), and\n" +
-			"prints a configuration of this server, which is valid:\n\n" +
+			"prints a valid configuration of this server:\n\n" +
 			"    statsd-admin convert --from statsd /etc/statsd/config.js > statsd-admin.yaml\n\n" +
-			"Settings without an equal are comments in it, and are listed on standard error with\n" +
-			"their file, line and column. The exit status is 0 if there are none, 1 if there are\n" +
-			"any, and 2 if nothing could be converted, and for a wrong command line.\n",
+			"Settings without an equivalent become comments in it, and are listed on standard\n" +
+			"error with file, line and column. The exit status is 0 if there are none, 1 if\n" +
+			"there are any, and 2 if the file cannot be converted or for a wrong command line.\n",
 		flags: fs,
 		run: func(context.Context) int {
 			r, err := p.convert(convert.Program(from), fs.Arg(0))

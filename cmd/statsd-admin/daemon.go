@@ -22,8 +22,7 @@ type instance struct {
 	upgrader *upgrader
 }
 
-// newInstance puts the daemon together from options, configuration and sockets
-// that it was given.
+// newInstance assembles the daemon from options, configuration and passed sockets.
 func newInstance(o *Options, c *bootstrap.Config, sockets []passedSocket) (daemon, error) {
 	cfg, err := serverConfig(o, c)
 	if err != nil {
@@ -76,8 +75,8 @@ func serverConfig(o *Options, c *bootstrap.Config) (server.Config, error) {
 	return cfg, err
 }
 
-// check reports the errors that a start would meet, as far as they can be found
-// without changing anything. Warnings go to stderr.
+// check returns the errors of a start that can be found without changing anything.
+// Warnings go to stderr.
 func check(o *Options, c *bootstrap.Config, stderr io.Writer) error {
 	cfg, err := serverConfig(o, c)
 	if err != nil {
@@ -134,14 +133,14 @@ func (i instance) Run(ctx context.Context) error {
 	return i.Server.Run(ctx)
 }
 
-// ReopenLogs reopens all logs and says what could not be opened.
+// ReopenLogs reopens all logs and prints errors to standard error.
 func (i instance) ReopenLogs() {
 	if err := i.Server.ReopenLogs(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
 
-// Upgrade starts the program again, to take over by hot restart.
+// Upgrade implements [daemon].
 func (i instance) Upgrade() { i.upgrader.upgrade() }
 
 // defaultOptions returns the options of a start without arguments, on this machine and with
@@ -155,7 +154,7 @@ func defaultOptions(o *Options) (*Options, error) {
 	return defaults, err
 }
 
-// shownOptions is what /server_info shows of the options.
+// shownOptions returns the options for /server_info.
 func shownOptions(o *Options) server.CommandLine {
 	line := o.CommandLine
 	line.ConfigYAML = bootstrap.Shown(o.ConfigYAML)

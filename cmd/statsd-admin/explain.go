@@ -43,12 +43,12 @@ func (p *program) explainCommand() *command {
 		name:      "explain",
 		arguments: "[file | line ...]",
 		most:      -1,
-		summary:   "say what lines of StatsD mean",
-		details: "Says of each line of StatsD in the files, or on standard input, what a server with\n" +
-			"this configuration would make of it, or why it would reject it and where. An\n" +
-			"argument that is no file, but contains a |, is a line itself. Each line is\n" +
-			"explained as if it were the first one. The exit status is 1 if any is rejected,\n" +
-			"and 2 for a wrong command line.\n",
+		summary:   "explain StatsD lines",
+		details: "Explains how a server with this configuration would handle each StatsD line in the\n" +
+			"files or on standard input, or where and why it would reject the line. An argument\n" +
+			"that is not a file but contains a | is itself a line. Each line is explained as if\n" +
+			"it were the first one. The exit status is 1 if any line is rejected, and 2 for a\n" +
+			"wrong command line.\n",
 		flags: fs,
 		run:   func(context.Context) int { return p.explain(&o, &r, fs.Args()) },
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Exporter are the settings of a command line with flags of statsd_exporter that
-// the configuration has no place for.
+// Exporter are the settings from flags of statsd_exporter that the configuration does
+// not have.
 type Exporter struct {
 	TelemetryPath string
 	Lifecycle     bool   // serve /-/reload and /-/quit
@@ -67,7 +67,7 @@ func exporterFlagSet(r *exporterFlags) *pflag.FlagSet {
 	fs.StringVar(&r.relay, "statsd.relay.address", "", "`host:port` that gets a copy of every received line over UDP; empty for none")
 	fs.UintVar(&r.relayBytes, "statsd.relay.packet-length", 1400, "`bytes` of a relayed packet; a longer line is sent alone")
 	fs.BoolVar(&r.checkConfig, "check-config", false, "check the mapping rules and exit")
-	fs.StringVar(&r.logLevel, "log.level", "info", "least `level` of log lines")
+	fs.StringVar(&r.logLevel, "log.level", "info", "lowest `level` of log lines")
 	fs.StringVar(&r.logFormat, "log.format", "logfmt", "`format` of log lines")
 	choices(fs, "log.level", "debug", "info", "warn", "error")
 	choices(fs, "log.format", "logfmt", "json")
@@ -179,7 +179,7 @@ func parseExporterOptions(args []string, hardware int) (*Options, request, error
 	if r.checkConfig {
 		o.Mode = ModeValidate
 	}
-	o.DisableHotRestart = true // several can run side by side, as there
+	o.DisableHotRestart = true // several can run side by side, as of statsd_exporter
 	o.Args, o.Exporter = args, &r.Exporter
 	return o, runServer, nil
 }
@@ -238,7 +238,7 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 	if r.readBuffer != 0 && (r.readBuffer < 1024 || r.readBuffer > 1<<30) {
 		errs = append(errs, fmt.Errorf("error: --statsd.read-buffer: %d is neither 0 nor in [1024, %d]", r.readBuffer, 1<<30))
 	}
-	parse := object{"graphite": false, "container": "tag"} // as there
+	parse := object{"graphite": false, "container": "tag"} // as statsd_exporter
 	for _, d := range exporterDialects {
 		on, err := fs.GetBool("statsd.parse-" + d.flag + "-tags")
 		errs = append(errs, err)
@@ -256,8 +256,8 @@ func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 	if r.relay != "" {
 		target, err := r.relayTarget()
 		errs = append(errs, err)
-		statsd["relay"] = []object{{"invalid": true, "targets": []object{target}}} // lines that it rejects too, as there
-		statsd["relay_loop_check"] = "0s"                                          // only received lines, as there
+		statsd["relay"] = []object{{"invalid": true, "targets": []object{target}}} // including rejected lines, as statsd_exporter
+		statsd["relay_loop_check"] = "0s"                                          // only received lines, as statsd_exporter
 	}
 	admin := object{"address": object{"socket_address": object{"address": host, "port_value": port}}, "mode": mode}
 	if len(r.hosts) > 0 {

@@ -52,7 +52,7 @@ func (e *Exporter) reload(s *server.Server) admin.Handler {
 func telemetry(s *admin.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = metricsPath
-		r.Host = "localhost" // the name in the request is checked by now
+		r.Host = "localhost" // the name in the request has already been checked
 		s.ServeHTTP(inner{w}, r)
 	})
 }

@@ -33,7 +33,7 @@ func (p *program) lintCommand() *command {
 	var c client
 	var format string
 	fs := newFlagSet("lint")
-	fs.StringVarP(&format, "format", "f", "", "`format` of the exposition: 0.0.4, 1.0.0 or openmetrics; default: of an answer, what its content type says; of a file, openmetrics if it ends with # EOF, else 1.0.0")
+	fs.StringVarP(&format, "format", "f", "", "`format` of the exposition: 0.0.4, 1.0.0 or openmetrics; default: that of the content type; of a file, openmetrics if it ends with # EOF, else 1.0.0")
 	for _, x := range expositions {
 		choices(fs, "format", append(fs.Lookup("format").Annotations[choicesOf], x.name)...)
 	}
@@ -43,14 +43,14 @@ func (p *program) lintCommand() *command {
 		arguments: "url|file",
 		most:      1,
 		summary:   "check an exposition of metrics",
-		details: "Checks an exposition of a server, in a file, or on standard input (-):\n\n" +
+		details: "Checks the exposition of a server, in a file or on standard input (-):\n\n" +
 			"    statsd-admin lint http://127.0.0.1:9901/metrics\n" +
 			"    statsd-admin lint unix:/run/statsd-admin/admin.sock:/stats/metrics?usedonly\n\n" +
 			"A URL without a path means /metrics. Each error is printed with its line: syntax,\n" +
-			"metadata, families in several pieces, series that occur twice, counters, histograms\n" +
-			"and summaries whose samples do not fit together. The names of metrics are not\n" +
-			"judged. The exit status is 0 if there are none, 1 if there are any, and 2 if the\n" +
-			"exposition cannot be read, and for a wrong command line.\n",
+			"metadata, families that are not contiguous, duplicate series, negative counters, and\n" +
+			"inconsistent samples of histograms and summaries. Naming conventions are not\n" +
+			"checked. The exit status is 0 if there are no errors, 1 if there are any, and 2 if\n" +
+			"the exposition cannot be read or for a wrong command line.\n",
 		flags: fs,
 		run: func(ctx context.Context) int {
 			if fs.NArg() == 0 {

@@ -49,7 +49,7 @@ func (p *program) manual() string {
 		manFlags(&b, c.flags)
 	}
 	b.WriteString(".SH SIGNALS\n.TP\n.BR SIGTERM \", \" SIGINT\nEnd the server after a last flush.\n" +
-		".TP\n.B SIGHUP\nRead certificates, tokens and runtime layers again.\n.TP\n.B SIGUSR1\nOpen the log files again.\n.TP\n.B SIGUSR2\nStart the program again, which takes over by hot restart.\n" +
+		".TP\n.B SIGHUP\nReload certificates, tokens and runtime layers.\n.TP\n.B SIGUSR1\nReopen the log files.\n.TP\n.B SIGUSR2\nStart the program again; the new process takes over by hot restart.\n" +
 		".SH FILES\n.TP\n.I /etc/statsd\\-admin/statsd\\-admin.yaml\nThe configuration of the packaged service.\n")
 	return b.String()
 }
@@ -104,8 +104,8 @@ func roffLines(s string) string {
 	return b.String()
 }
 
-// roff returns text for a line of roff, where a backslash, a hyphen and a dot
-// or quote at the beginning have meanings.
+// roff escapes text for a line of roff: backslashes, hyphens, and a dot or quote at the
+// beginning.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`).Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

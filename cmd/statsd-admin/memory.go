@@ -31,8 +31,8 @@ func limitMemory(getenv func(string) string, read func(string) ([]byte, error)) 
 	}
 }
 
-// containerMemory returns how many bytes of memory the control groups of this
-// process leave it, 0 if that is not limited or not known.
+// containerMemory returns the memory limit of the control groups of this process in
+// bytes, or 0 if it is unlimited or unknown.
 func containerMemory(read func(string) ([]byte, error)) (least int64) {
 	groups, err := read("/proc/self/cgroup")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // know its state, such as systemd with Type=notify.
 type serviceManager struct {
 	conn     net.Conn
-	watchdog time.Duration // the process is restarted after this time without a sign; 0 means never
+	watchdog time.Duration // the process is restarted after this time without a notification; 0 means never
 }
 
 // notifyTimeout limits the time to send a state, so that a service manager that
@@ -71,9 +71,9 @@ type supervised struct {
 	ready    atomic.Bool   // READY=1 was sent
 }
 
-// Run runs the daemon. The watchdog gets a sign at half of its time limit, until
-// flushes are overdue. During a stop, when the flush loop ends in order, it gets
-// one in any case: the stop has a time limit of the service manager.
+// Run runs the daemon. It notifies the watchdog at half of its time limit, until
+// flushes are overdue. During a stop, which ends the flush loop, it always does: the
+// service manager limits the time of a stop.
 func (d *supervised) Run(ctx context.Context) error {
 	stopped := make(chan struct{})
 	var reports sync.WaitGroup
@@ -124,7 +124,8 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 	}
 }
 
-// Reload reloads the daemon. Before READY=1, that would end the start too early.
+// Reload reloads the daemon. It reports nothing before READY=1: the READY=1 after a reload
+// would end the start too early.
 func (d *supervised) Reload() {
 	ready := d.ready.Load()
 	if ready {

@@ -45,10 +45,7 @@ const (
 	ModeInitOnly = "InitOnly"
 )
 
-// defaultLogFormat is what the log looks like without --log-format.
-const defaultLogFormat = "[%Y-%m-%d %T.%e][%t][%l][%n] [%g:%#] %v"
-
-// request is what the command line asks for besides options.
+// request is the action that the command line asks for.
 type request int
 
 const (
@@ -72,14 +69,14 @@ func (v *uint32Value) Set(s string) error {
 func (v *uint32Value) String() string { return strconv.FormatUint(uint64(*v), 10) }
 func (v *uint32Value) Type() string   { return "uint32" }
 
-// listValue is a flag that may be given several times; commas mean nothing.
+// listValue is a flag that may be given several times. Commas do not separate values.
 type listValue []string
 
 func (v *listValue) Set(s string) error { *v = append(*v, s); return nil }
 func (v *listValue) String() string     { return strings.Join(*v, " ") }
 func (v *listValue) Type() string       { return "text" }
 
-// rawOptions are the texts that need a closer look after parsing.
+// rawOptions are flags that are checked after parsing.
 type rawOptions struct {
 	mode, logLevel, drainStrategy, socketMode, disableExtensions string
 	fileFlushMs, drainSeconds, parentShutdownSeconds             uint32Value
@@ -96,7 +93,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 
 	fs.StringVarP(&o.ConfigPath, "config-path", "c", "", "configuration `file`: .yaml, .yml, .pb, .pb_text, or else JSON; without it and --config-yaml an embedded default is used")
 	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
-	fs.StringVar(&r.mode, "mode", "serve", "what to do: serve; validate: check the configuration and exit; init_only: initialise and exit")
+	fs.StringVar(&r.mode, "mode", "serve", "what to do: serve; validate: check the configuration and exit; init_only: initialize and exit")
 	fs.StringVar(&o.Product, "product-name", tags.DefaultProduct, "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")
 	fs.StringVar(&o.AdminAddressPath, "admin-address-path", "", "`file` to which the bound administration address is written")
 	fs.StringVar(&o.LocalAddressIPVersion, "local-address-ip-version", "v4", "IP version shown by the server, v4 or v6; it has no other effect")
@@ -110,9 +107,9 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.StringVarP(&r.logLevel, "log-level", "l", "info", "`level` of all loggers: [trace][debug][info][warning|warn][error][critical][off]")
 	fs.StringVar(&o.ComponentLogLevel, "component-log-level", "", "levels of single loggers: `name:level,name:level`")
 	fs.StringVar(&o.LogPath, "log-path", "", "log `file`; default: standard error. Reopened on SIGUSR1")
-	fs.StringVar(&o.LogFormat, "log-format", defaultLogFormat, "`pattern` of log lines")
-	fs.BoolVar(&o.LogFormatEscaped, "log-format-escaped", false, "escape control sequences in log lines, which is done in any case")
-	fs.BoolVar(&o.LogStacktraceSingleEntry, "log-stacktrace-single-entry", false, "write a stack trace as one log line, which is done in any case")
+	fs.StringVar(&o.LogFormat, "log-format", logctl.DefaultFormat, "`pattern` of log lines")
+	fs.BoolVar(&o.LogFormatEscaped, "log-format-escaped", false, "escape control sequences in log lines; always on")
+	fs.BoolVar(&o.LogStacktraceSingleEntry, "log-stacktrace-single-entry", false, "write a stack trace as one log line; always on")
 	fs.BoolVar(&o.EnableFineGrainLogging, "enable-fine-grain-logging", false, "name loggers by source file")
 	fs.Var(&r.epoch, "restart-epoch", "hot restart `number`: 0 for the first server")
 	fs.BoolVar(&r.hotRestartVersion, "hot-restart-version", false, "print the hot restart version and exit")
@@ -121,7 +118,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.StringVar(&o.ServiceZone, "service-zone", "", "overrides node.locality.zone")
 	r.fileFlushMs, r.flushKB = 10000, 64
 	fs.Var(&r.fileFlushMs, "file-flush-interval-msec", "`milliseconds` after which access logs are written")
-	fs.Var(&r.flushKB, "file-flush-min-size-kb", "`kilobytes` from which on access logs are written at once")
+	fs.Var(&r.flushKB, "file-flush-min-size-kb", "buffered `kilobytes` at which access logs are written")
 	r.drainSeconds, r.parentShutdownSeconds = 600, 900
 	fs.Var(&r.drainSeconds, "drain-time-s", "`seconds` of a graceful drain")
 	fs.StringVar(&r.drainStrategy, "drain-strategy", "gradual", "when connections are closed during a drain: gradual or immediate")
@@ -130,7 +127,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.BoolVar(&o.EnableMutexTracing, "enable-mutex-tracing", false, "trace waits for locks, shown by /contention")
 	fs.BoolVar(&r.allowUnknown, "allow-unknown-fields", false, "deprecated: --allow-unknown-static-fields")
 	fs.BoolVar(&o.AllowUnknownStaticFields, "allow-unknown-static-fields", false, "skip and count unknown fields of the configuration")
-	fs.BoolVar(&o.RejectUnknownDynamicFields, "reject-unknown-dynamic-fields", false, "refuse updates with unknown fields")
+	fs.BoolVar(&o.RejectUnknownDynamicFields, "reject-unknown-dynamic-fields", false, "reject updates with unknown fields")
 	fs.BoolVar(&o.IgnoreUnknownDynamicFields, "ignore-unknown-dynamic-fields", false, "neither log nor count unknown fields of updates")
 	fs.StringVar(&r.disableExtensions, "disable-extensions", "", "`list` of category/name, separated by commas")
 	fs.StringVar(&o.SocketPath, "socket-path", "", "`path` of the hot restart sockets; @ in front: abstract; default @{product}_domain_socket")
@@ -140,7 +137,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.BoolVar(&o.SkipHotRestartOnNoParent, "skip-hot-restart-on-no-parent", false, "start afresh when there is no parent to take over from")
 	fs.BoolVar(&o.SkipHotRestartParentStats, "skip-hot-restart-parent-stats", false, "do not take over the parent's stats")
 	fs.BoolVar(&o.SkipDeprecatedLogs, "skip-deprecated-logs", false, "do not log uses of deprecated fields")
-	fs.Var(&r.fakeSymbolTable, "use-fake-symbol-table", "1 switches off shared symbols of stat names, and with them recent lookups; `0 or 1`")
+	fs.Var(&r.fakeSymbolTable, "use-fake-symbol-table", "1 turns off shared symbols of stat names, and with them recent lookups; `0 or 1`")
 	r.maxStats, r.maxNameLength = 16384, 60
 	fs.Var(&r.maxStats, "max-stats", "accepted, has no effect: `number` of stats")
 	fs.Var(&r.maxNameLength, "max-obj-name-len", "accepted, has no effect: `bytes` of a name")
@@ -195,7 +192,7 @@ func parseOptions(args []string, hardware int) (*Options, request, error) {
 	return o, runServer, nil
 }
 
-// parseFlags runs the parser on flags that nothing else may stand between.
+// parseFlags parses args, which must be flags up to any "--".
 func parseFlags(fs *pflag.FlagSet, args []string) error {
 	if err := flagError(fs, fs.Parse(args)); err != nil {
 		return err

@@ -33,11 +33,11 @@ type sendOptions struct {
 func (o *sendOptions) flags() *pflag.FlagSet {
 	fs := newFlagSet("send")
 	fs.StringVarP(&o.address, "address", "a", "udp://127.0.0.1:8125", "`address` of the listener: udp://host:port, tcp://host:port, tls://host:port, unixgram:PATH, unixlines:PATH or unixstream:PATH")
-	fs.StringVar(&o.ca, "ca", "", "`file` of certificates that can sign the one of a tls listener, in PEM form; default: those of the system")
+	fs.StringVar(&o.ca, "ca", "", "`file` with CA certificates for a tls listener, in PEM form; default: those of the system")
 	fs.StringVar(&o.cert, "cert", "", "`file` of the client certificate for a tls listener, in PEM form; needs --key")
 	fs.StringVar(&o.key, "key", "", "`file` of its private key, in PEM form")
 	o.packetBytes = 1432
-	fs.Var(&o.packetBytes, "packet-bytes", "most `bytes` of several lines in one packet; a longer line gets a packet of its own")
+	fs.Var(&o.packetBytes, "packet-bytes", "maximum `bytes` of a packet of several lines; a longer line is sent alone")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Second, "`time` limit of connecting and of each write")
 	helpFlag(fs)
 	return fs
@@ -51,12 +51,12 @@ func (p *program) sendCommand() *command {
 		name:      "send",
 		arguments: "[line ...]",
 		most:      -1,
-		summary:   "send lines of StatsD to a listener",
-		details: "Sends lines of StatsD, the arguments or else those of standard input, to a listener.\n" +
-			"Empty lines are skipped, and packets filled with as many lines as fit. Lines that\n" +
-			"arrive slowly are sent at once. The exit status is 0 if all lines were sent, 1 if\n" +
-			"any was not, and 2 for a wrong command line. A server does not acknowledge lines:\n" +
-			"use explain to see what one makes of them.\n",
+		summary:   "send StatsD lines to a listener",
+		details: "Sends StatsD lines, from the arguments or else from standard input, to a listener.\n" +
+			"Empty lines are skipped, and packets are filled with as many lines as fit. Lines\n" +
+			"that arrive slowly are sent at once. The exit status is 0 if all lines were sent,\n" +
+			"1 if any was not, and 2 for a wrong command line. Servers do not acknowledge lines:\n" +
+			"use explain to see how they handle them.\n",
 		flags: fs,
 		run:   func(ctx context.Context) int { return p.send(ctx, &o, fs.Args()) },
 	}

@@ -14,18 +14,17 @@ type daemon interface {
 	Run(ctx context.Context) error
 	// ReopenLogs reopens the log and all access logs.
 	ReopenLogs()
-	// Reload reads again what can change while the server runs.
+	// Reload rereads the files that can change while the server runs.
 	Reload()
 	// Upgrade starts the program again, to take over by hot restart.
 	Upgrade()
 }
 
-// errForced ends the process when a clean stop takes too long for somebody.
+// errForced is returned after a second signal to stop.
 var errForced = errors.New("error: second signal to stop: exiting at once")
 
-// serve runs d until it ends or a signal asks it to: TERM and INT stop it, the
-// second of them without waiting; USR1 reopens logs; USR2
-// upgrades; HUP reloads.
+// serve runs d until it ends or is stopped by TERM or INT, of which a second one does
+// not wait for a clean stop. USR1 reopens logs, USR2 upgrades, HUP reloads.
 func serve(ctx context.Context, d daemon, signals <-chan os.Signal) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

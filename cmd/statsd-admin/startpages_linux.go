@@ -8,9 +8,9 @@ import (
 )
 
 // dropStartPages removes the pages of the executable file from the memory of the
-// process. The pages that only the start needed, of descriptors and tables of
-// unused features, stay away; the others come back from the page cache when they
-// are used next.
+// process. Pages that only the start needed, such as descriptors and tables of unused
+// features, are not loaded again; the others return from the page cache when they are
+// used.
 func dropStartPages() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -25,17 +25,17 @@ func (p *program) topCommand() *command {
 	fs := c.flags("top", 30*time.Second)
 	fs.StringVarP(&t.Filter, "filter", "f", "", "regular `expression` that selects stats")
 	fs.StringVarP(&t.Sort, "sort", "s", "rate", "`column` to sort by: "+strings.Join(top.Columns(), ", "))
-	fs.DurationVarP(&t.Interval, "interval", "i", time.Second, "`time` between two looks: 1s to 30s")
+	fs.DurationVarP(&t.Interval, "interval", "i", time.Second, "`time` between updates: 1s to 30s")
 	fs.BoolVar(&t.Once, "once", false, "print one table after the first interval and exit")
 	choices(fs, "sort", top.Columns()...)
 	fs.Lookup("timeout").Usage = "`time` limit of connecting and of each request but the stream; 0s means none"
 	return &command{
 		name:    "top",
-		summary: "show the stats that change, live",
+		summary: "show live stats",
 		details: "Shows the stats of a server as they change, with rates, changes since the start or\n" +
 			"since z was pressed, and trends; the distribution of a histogram as bars; and the\n" +
 			"clusters with the health of their hosts. The key ? lists all keys.\n\n" +
-			"If the output is not a terminal, it is a table for each interval, with columns\n" +
+			"If the output is not a terminal, prints a table for each interval, with columns\n" +
 			"separated by tabs. NO_COLOR=1 switches colors off. The exit status is 0 if the user\n" +
 			"quits or the table is complete, 1 if the server cannot be reached, and 2 for a\n" +
 			"wrong command line.\n",

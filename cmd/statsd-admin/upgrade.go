@@ -19,7 +19,7 @@ import (
 // upgradeSignal has the daemon start its program again, by hot restart.
 const upgradeSignal = syscall.SIGUSR2
 
-// upgrader replaces this process by a new one, which takes over its sockets,
+// upgrader replaces this process with a new one, which takes over its sockets,
 // connections and stats. It is safe for concurrent use.
 type upgrader struct {
 	executable string
@@ -54,7 +54,7 @@ func successorArgs(o *Options) []string {
 }
 
 // upgrade starts the successor and returns at once. While one runs, it does
-// nothing. A successor that ends before it is live changes nothing here.
+// nothing. If the successor ends before it is live, this process continues.
 func (u *upgrader) upgrade() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
