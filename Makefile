@@ -41,10 +41,10 @@ unit: ## unit tests, golden files, rules of the module
 	@./scripts/gotest ./...
 	@for module in bench/peers bridge/* tools/mutants; do (cd $$module && ../../scripts/gotest ./...) || exit 1; done
 
-race: ## the same under the race detector, but for house rules and what one goroutine does for long
+race: ## the same under the race detector, except house rules and long single-goroutine tests
 	@./scripts/race
 
-portable: ## the code without the processor-bound fast path: tag purego, 386
+portable: ## test the code without architecture-specific fast paths: tag purego, 386
 	@./scripts/portable
 
 arm64: ## the same as arm64 programs in an emulator: takes minutes, needs qemu-aarch64
@@ -60,7 +60,7 @@ seeded: ## check that the exploration and the matrix find seeded faults
 mutants: ## change MUTANTS random places of PACKAGES, one at a time, and report what no test notices
 	@cd tools/mutants && $(GO) run . -root ../.. -n $(MUTANTS) -seed $(SEED) $(PACKAGES)
 
-e2e: ## the real binary against programs that we did not write
+e2e: ## test the binary against third-party programs
 	@./scripts/e2e
 
 fuzz: ## run each fuzz target for FUZZTIME
@@ -69,7 +69,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 soak: ## hostile input, scrapes and mutations for SOAKTIME
 	@./scripts/soak $(SOAKTIME)
 
-slow: ## what slow clients, half requests, expensive filters and canaries do to the daemon: takes minutes
+slow: ## measure slow clients, half-open connections, expensive filters and canaries: takes minutes
 	@./scripts/slow
 
 proof: ## run the long proofs and write docs/proofs.md: takes hours, unless SOAKTIME and FUZZTIME are given
@@ -84,16 +84,16 @@ packages: ## build archives, Debian and RPM packages, an OCI image and bills of 
 packages-test: ## build packages twice, install and upgrade them under systemd, run the image: takes minutes, needs root
 	@./scripts/packages-test
 
-pictures: ## take the pictures of all pages into docs/images
+pictures: ## save screenshots of all pages to docs/images
 	@./scripts/pictures docs/images
 
-cross: ## compile for the systems that the tests do not run on
+cross: ## compile for systems on which the tests do not run
 	@./scripts/cross
 
 bench: ## measure everything in bench/ and check the budget
 	@./scripts/bench $(COUNT)
 
-bench-peers: ## the same work on other libraries, as the table of docs/performance.md
+bench-peers: ## measure other libraries for the table in docs/performance.md
 	@./scripts/bench-peers $(COUNT)
 
 .PHONY: help run build test tools lint unit race portable arm64 schedules seeded mutants e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers
