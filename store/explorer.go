@@ -161,7 +161,7 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 			v.ByName(set)
 			r := &x.names[set]
 			r.update(x, v.byName[set])
-			if set == Histograms && len(r.sums) > 0 {
+			if set == Histograms {
 				r.refreshSizes(x)
 			}
 			a.rankings = append(a.rankings, r)
@@ -262,7 +262,7 @@ func (a *answer) setRates() {
 	}
 	for ref, rate := range a.q.Rates {
 		b, slot := a.x.s.at(id(ref))
-		if b == nil || slot >= slotsPerBlock || b.ref(slot) != ref {
+		if b == nil || b.ref(slot) != ref {
 			continue
 		}
 		r := a.rankings[0]

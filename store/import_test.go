@@ -550,6 +550,19 @@ func TestImportedStatsAreWhereTheyWere(t *testing.T) {
 			}
 		}
 	}
+	for _, h := range []ExportedStat{ // one name in both
+		{Name: "same", Kind: KindGauge, Fractional: true, Value: math.Float64bits(1)},
+		{Name: "same", Network: true, Kind: KindGauge, Fractional: true, Value: math.Float64bits(2.5)},
+		{Name: "same", Kind: KindGauge, Fractional: true, Value: math.Float64bits(4)},
+	} {
+		if err := im.Add(&h); err != nil {
+			t.Errorf("%s: %v", h.Name, err)
+		}
+	}
+	own, received := child.Root().FloatGauge("same").Value(), im.network.FloatGauge("same").Value()
+	if own != 4 || received != 2.5 {
+		t.Errorf("gauges of one name are %v and %v, want 4 and 2.5", own, received)
+	}
 	if w.Poll().Reset {
 		t.Error("a watch sees a reset")
 	}
