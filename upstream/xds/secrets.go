@@ -372,13 +372,11 @@ func (f *secretFeed) putLocked(s *config.Secret) error {
 func (f *secretFeed) rotate(ctx context.Context) {
 	moved := make(chan struct{}, 1)
 	var watches []*fileWatch
-	leave := func() {
+	defer func() {
 		for _, w := range watches {
 			f.c.files.leave(w)
 		}
-		watches = nil
-	}
-	defer func() { leave() }()
+	}()
 	for {
 		select {
 		case <-ctx.Done():
