@@ -98,6 +98,22 @@ func TestPortsAdoptSockets(t *testing.T) {
 	})
 }
 
+// TestSocketsOfRemovedListeners expects what no listener takes over to be closed.
+func TestSocketsOfRemovedListeners(t *testing.T) {
+	s, _ := made(t, Config{})
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.hot = &hotRestart{s: s, ports: map[string]*os.File{"listener gone": f}}
+	if err := s.bindPorts(); err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(f.Close(), os.ErrClosed) {
+		t.Error("the socket is open")
+	}
+}
+
 // TestHandlersMayAbort expects the panic that breaks a connection to be no error, and
 // other panics to be reported.
 func TestHandlersMayAbort(t *testing.T) {

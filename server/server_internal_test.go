@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
@@ -60,6 +62,7 @@ func TestFailedParts(t *testing.T) {
 	for want, cfg := range map[string]Config{
 		"server: base id file: ":                    {CommandLine: CommandLine{BaseIDPath: filepath.Join(t.TempDir(), "none", "id")}},
 		`healthlistener: address "none" is neither`: {HealthListeners: []HealthListener{{Address: "none"}}},
+		`server: listener "second": `:               {Listeners: []Listener{{Name: "first"}, {Name: "second", TLS: &certs.Files{Chain: "none", Key: "none"}}}},
 	} {
 		cfg.Loggers, _ = logctl.New(logctl.Config{Output: io.Discard})
 		s, err := New(cfg)
@@ -88,6 +91,14 @@ func TestRepeatedNames(t *testing.T) {
 	defer s.stopHealth()
 	if err := s.Listen(); err != nil || strings.Count(log.String(), "listener cannot be listed") != 1 || len(s.listeners.List()) != 1 {
 		t.Errorf("two health listeners: %v, %s", err, log)
+	}
+	s.health[0].Stop()
+	left := s.healthSockets()
+	for _, so := range left {
+		_ = so.Files[0].Close()
+	}
+	if len(left) != 1 {
+		t.Errorf("%d sockets of one listener that is left", len(left))
 	}
 	s, _ = made(t, Config{
 		StatsD:    &statsd.Config{Listeners: []statsd.ListenerConfig{{Name: "a", Address: "udp://127.0.0.1:0"}}},
@@ -119,5 +130,15 @@ func TestOptionsOfOtherClusters(t *testing.T) {
 	s.obsolete.note(struct{ upstream.Parsed }{})
 	if n := s.obsolete.uses.Total(); n != 0 || log.Len() != 0 {
 		t.Errorf("%d uses, %s", n, log)
+	}
+}
+
+// TestWorkers expects the configured number of workers, or that of the processors.
+func TestWorkers(t *testing.T) {
+	for configured, want := range map[uint32]int{0: runtime.GOMAXPROCS(0), 1: 1, 3: 3} {
+		s, _ := made(t, Config{CommandLine: CommandLine{Concurrency: configured}})
+		if got := s.gauges.concurrency.Value(); got != uint64(want) {
+			t.Errorf("%d workers configured: %d, want %d", configured, got, want)
+		}
 	}
 }

@@ -36,6 +36,20 @@ func TestWatchingIsOptional(t *testing.T) {
 	}
 }
 
+// TestDirectoriesToComeAreLogged expects a warning about a directory that does not exist.
+func TestDirectoriesToComeAreLogged(t *testing.T) {
+	s, log := made(t, Config{})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := filepath.Join(t.TempDir(), "none", "file")
+	if err := s.watchFiles(ended, "files", []string{file}, stamps([]string{file}), func() { t.Error("nothing has changed") }); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "cannot watch directory yet") || !strings.Contains(log.String(), filepath.Dir(file)) {
+		t.Errorf("the log says %s", log)
+	}
+}
+
 // TestStamps expects a file's stamp to change with its size, mode and target.
 func TestStamps(t *testing.T) {
 	dir := t.TempDir()
