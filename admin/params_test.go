@@ -116,9 +116,11 @@ func TestHeadDoesNotFlush(t *testing.T) {
 	f := new(countingFlusher)
 	s := newServer(t, Config{Flusher: f})
 	for method, want := range map[string]int{"HEAD": 0, "GET": 1} {
-		f.n = 0
-		if s.Request(method, "/stats", nil); f.n != want {
-			t.Errorf("%s flushes %d times, want %d", method, f.n, want)
+		for _, path := range []string{"/stats", "/stats/histogram?filter=a"} {
+			f.n = 0
+			if s.Request(method, path, nil); f.n != want {
+				t.Errorf("%s %s flushes %d times, want %d", method, path, f.n, want)
+			}
 		}
 	}
 }

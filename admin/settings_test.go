@@ -34,6 +34,10 @@ func TestDryRunsChangeNothing(t *testing.T) {
 		"/drain_listeners?dry_run&inboundonly":                  "",
 		"/drain_listeners?dry_run&graceful": "listener ingress: open -> draining, then stopped\n" +
 			"\"listener local\\n\": open -> draining, then stopped\nlistener metrics_in: open -> draining, then stopped\n",
+		"/drain_listeners?dry_run&graceful&skip_exit": "listener ingress: open -> draining, then open\n" +
+			"\"listener local\\n\": open -> draining, then open\nlistener metrics_in: open -> draining, then open\n",
+		"/drain_listeners?dry_run": "listener ingress: open -> stopped\n" +
+			"\"listener local\\n\": open -> stopped\nlistener metrics_in: open -> stopped\n",
 		"/stats/recentlookups/enable?dry_run&ttl=5m": "recent lookups: off -> on\n",
 	} {
 		world := newWorld()
@@ -219,6 +223,32 @@ func TestRestoreIsTriedAgain(t *testing.T) {
 }
 
 // TestUndo undoes changes of all kinds, and what cannot be undone is refused.
+// TestUndoOfSwitches turns switches on and off, and undoes both.
+func TestUndoOfSwitches(t *testing.T) {
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	defer s.Close()
+	for _, tt := range []struct {
+		on, off string
+		state   func() bool
+	}{
+		{"/healthcheck/fail", "/healthcheck/ok", (*worldHealth)(world).HealthFailed},
+		{"/stats/recentlookups/enable", "/stats/recentlookups/disable", s.store.Symbols().RecentEnabled},
+	} {
+		post(t, s, tt.on)
+		post(t, s, tt.off)
+		off := s.Audit(1)[0].Seq
+		for _, x := range []struct {
+			seq uint64
+			on  bool
+		}{{off, true}, {off - 1, false}} {
+			if post(t, s, fmt.Sprintf("/audit/undo?id=%d", x.seq)); tt.state() != x.on {
+				t.Errorf("%s: on is %t after the undo of entry %d", tt.on, tt.state(), x.seq)
+			}
+		}
+	}
+}
+
 func TestUndo(t *testing.T) {
 	world := newWorld()
 	s := newServer(t, Config{Sources: world.sources()})

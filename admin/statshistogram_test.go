@@ -27,6 +27,8 @@ func TestStatsHistogram(t *testing.T) {
 		"name=t.h&q=100&since=-30s&at=-20s":     `"count":20,"sum":190,"min":0,"max":19,"quantiles":[[100,19]]}`,
 		"name=t.h&q=100&since=-20s":             `"count":30,"sum":435,"min":0,"max":29,"quantiles":[[100,29]]}`,
 		"filter=^t%5C.h&q=50,100":               `{"v":1,"histograms":2,"unit":"milliseconds","error_bound":0.01,"count":61,"sum":1670,"min":0,"max":1000,"quantiles":[[50,10],[100,1000]]}`,
+		"name=t.h2&at=-20s":                     `{"v":1,"histograms":0}`,
+		"filter=^t%5C.h&q=100&at=-20s":          `{"v":1,"histograms":1,"unit":"milliseconds","error_bound":0.01,"count":30,"sum":235,"min":0,"max":19,"quantiles":[[100,19]]}`,
 		"filter=none":                           `{"v":1,"histograms":0}`,
 		"name=t.h2&q=0&cdf=1001&bins":           `"quantiles":[[0,1000]],"cdf":[[1001,1,1]],"bins":[[1000,4,1]]}`,
 	} {

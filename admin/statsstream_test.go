@@ -42,16 +42,53 @@ func TestStatsStreamParameters(t *testing.T) {
 	if r := s.Request("HEAD", "/stats/stream?filter=x", nil); r.Status != 200 || stream.Clients() != 0 {
 		t.Errorf("HEAD: %d, %d clients", r.Status, stream.Clients())
 	}
+	for _, x := range []struct {
+		query    Query
+		changes  bool
+		interval time.Duration
+	}{
+		{nil, false, 0}, {Query{{"initial", "1"}, {"interval_ms", "1000"}}, false, time.Second}, {Query{{"initial", "0"}, {"interval_ms", "30000"}}, true, 30 * time.Second},
+	} {
+		req, err := s.parseStream(&Request{query: x.query, fields: []Field{{"last-event-id", "9"}}})
+		if err != nil || req.ChangesOnly != x.changes || req.Interval != x.interval || req.LastEventID != "9" {
+			t.Errorf("%v: %+v, %v", x.query, req, err)
+		}
+	}
 	client, err := stream.Subscribe(deltastream.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if r := s.Request("GET", "/stats/stream", nil); r.Status != 503 || string(r.Body) != "1 streams of stats are open, which is the limit\n" {
+	if r := s.Request("GET", "/stats/stream", nil); r.Status != 503 || r.Get("retry-after") != "5" || string(r.Body) != "1 streams of stats are open, which is the limit\n" {
 		t.Errorf("over the limit: %d %q", r.Status, r.Body)
 	}
 	if r := newServer(t, Config{}).Request("GET", "/stats/stream", nil); r.Status != 404 {
 		t.Errorf("without a source: %d %q", r.Status, r.Body)
+	}
+}
+
+// TestStreamsWaitForTheGate: a stream with a filter needs a slot until it has begun, and
+// gives it back when it is refused.
+func TestStreamsWaitForTheGate(t *testing.T) {
+	stream := deltastream.New(deltastream.Config{Store: store.New(store.Options{})})
+	s := newServer(t, Config{Limits: Limits{RegexParallel: 1}, Sources: Sources{StatsStream: stream}})
+	s.regexes.wait = time.Millisecond
+	for _, method := range []string{"GET", "HEAD"} {
+		if r := s.Request(method, "/stats/stream?filter=a&initial=2", nil); r.Status != 400 {
+			t.Errorf("refused: %d", r.Status)
+		}
+	}
+	if !s.regexes.enter(s.closing) {
+		t.Fatal("a slot is taken")
+	}
+	for target, want := range map[string]int{"filter=a": 503, "usedonly": 200} {
+		if r := s.Request("HEAD", "/stats/stream?"+target, nil); r.Status != want {
+			t.Errorf("%s without a slot: %d, want %d", target, r.Status, want)
+		}
+	}
+	s.regexes.leave()
+	if r := s.Request("HEAD", "/stats/stream?filter=a", nil); r.Status != 200 || !s.regexes.enter(s.closing) {
+		t.Errorf("with a slot: %d", r.Status)
 	}
 }
 
