@@ -389,6 +389,11 @@ func TestFamiliesEnd(t *testing.T) {
 			t.Fatalf("left: %+v", g)
 		}
 	}
+	for _, s := range r.registry.segments.list {
+		if s != (segment{}) {
+			t.Errorf("the first segment %q is kept", s.name)
+		}
+	}
 	if n := len(r.registry.families.list); n > 4 {
 		t.Errorf("%d families were needed for 4 at a time", n)
 	}

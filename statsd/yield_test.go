@@ -58,7 +58,11 @@ func TestYieldKeepsTheTap(t *testing.T) {
 	tapped := 0
 	r := newRig(t, Config{Tap: func() func(Tapped) { return func(Tapped) { tapped++ } }})
 	const lines = 3 * fairShare / 6
-	r.streamWorkers[0].chunk(r.l, bytes.Repeat([]byte("a:1|c\n"), lines), source{})
+	w := r.streamWorkers[0]
+	w.chunk(r.l, bytes.Repeat([]byte("a:1|c\n"), lines), source{})
+	if w.share > fairShare {
+		t.Errorf("%d bytes after the last yield, more than a share", w.share)
+	}
 	if got := r.Scope().Counter("a").Value(); got != lines || tapped != lines {
 		t.Errorf("%d lines were counted and %d tapped, want %d", got, tapped, lines)
 	}
