@@ -128,16 +128,16 @@ func TestManifestIsChecked(t *testing.T) {
 	}
 	good := archive(t, "a", "text", "manifest.json", entry(4, ""))
 	for want, b := range map[string][]byte{
-		"         4  a\n":                               good,
-		"         4  a  (truncated)\n":                  archive(t, "a", "text", "manifest.json", entry(4, `,"truncated":true,"error":"x"`)),
-		"         4  a  (no\\nway)\n":                   archive(t, "a", "text", "manifest.json", entry(4, `,"error":"no\nway"`)),
-		"a: its checksum differs from the manifest's":   archive(t, "a", "text", "manifest.json", entry(3, "")),
-		"a: its checksum differs from the manifest's#":  archive(t, "a", "texu", "manifest.json", entry(4, "")),
-		"a: its checksum differs from the manifest's##": archive(t, "a", "text", "manifest.json", entry(5, "")),
-		"open manifest.json: file does not exist":       archive(t, "a", "text"),
-		"a: open a: file does not exist":                archive(t, "manifest.json", entry(4, "")),
-		"manifest.json: EOF":                            archive(t, "manifest.json", ""),
-		"zip: not a valid zip file":                     nil,
+		"         4  a\n":                                     good,
+		"         4  a  (truncated)\n":                        archive(t, "a", "text", "manifest.json", entry(4, `,"truncated":true,"error":"x"`)),
+		"         4  a  (no\\nway)\n":                         archive(t, "a", "text", "manifest.json", entry(4, `,"error":"no\nway"`)),
+		"a: its checksum differs from that in the manifest":   archive(t, "a", "text", "manifest.json", entry(3, "")),
+		"a: its checksum differs from that in the manifest#":  archive(t, "a", "texu", "manifest.json", entry(4, "")),
+		"a: its checksum differs from that in the manifest##": archive(t, "a", "text", "manifest.json", entry(5, "")),
+		"open manifest.json: file does not exist":             archive(t, "a", "text"),
+		"a: open a: file does not exist":                      archive(t, "manifest.json", entry(4, "")),
+		"manifest.json: EOF":                                  archive(t, "manifest.json", ""),
+		"zip: not a valid zip file":                           nil,
 	} {
 		list, err := checkBundle(bytes.NewReader(b), int64(len(b)))
 		got := list

@@ -213,7 +213,7 @@ func TestClientOfAServer(t *testing.T) {
 		"get /tap --address " + tcp:                                                             {1, "", "error: GET /tap: 404 Not Found: the tap is off; admin.tap: {} turns it on\n"},
 		"get /stats --address " + secured:                                                       {1, "", "error: GET /stats: 401 "},
 		"get /stats --address " + secured + " --token-file " + wrongToken:                       {1, "", "error: GET /stats: 401 "},
-		"get /stats --address " + secured + " --token-file " + twoTokens:                        {1, "", "does not have exactly one token"},
+		"get /stats --address " + secured + " --token-file " + twoTokens:                        {1, "", "does not contain exactly one token"},
 		"get /stats --address " + secured + " --token-file /nowhere":                            {1, "", "no such file or directory"},
 		"get /stats?filter=^server.live$ --address " + secured + " --token-file " + tokenFile:   {0, "server.live: 1\n", ""},
 		"get /ready --address " + tls + " --ca " + cert + " --cert " + cert + " --key " + key:   {0, live, ""},
