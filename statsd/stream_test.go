@@ -281,7 +281,7 @@ func TestReadDeadlines(t *testing.T) {
 			{name: "drains", idle: time.Second, taken: 1, drains: true, sets: true, want: drainIdle},
 			{name: "drains-nearly-at-the-end", taken: 1, drains: true, drainedFor: drainTotal - time.Millisecond, sets: true, want: time.Millisecond},
 			{name: "drains-too-long", taken: 1, drains: true, drainedFor: drainTotal + time.Millisecond, sets: true, want: -time.Millisecond},
-			{name: "is-handed-over", idle: time.Second, taken: 1, drains: true, hands: true, sets: true, want: time.Unix(1, 0).Sub(time.Now()), stays: false},
+			{name: "is-handed-over", idle: time.Second, taken: 1, drains: true, hands: true, sets: true, want: time.Until(time.Unix(1, 0)), stays: false},
 			{name: "cannot-be-handed-over", taken: 1, hands: true, kept: true, armed: true, sets: true, want: none, stays: true},
 		} {
 			conn := &readDeadlines{}

@@ -233,7 +233,7 @@ func TestSaltsDiffer(t *testing.T) {
 				seen[half] = true
 			}
 		}
-		if h.salt(1) != h.salt(1) {
+		if first, again := h.salt(1), h.salt(1); first != again {
 			t.Error("a scope has two salts")
 		}
 	}
