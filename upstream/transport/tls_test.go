@@ -261,6 +261,9 @@ func TestParameters(t *testing.T) {
 		{"no-common-cipher", func(c *config.TLS) {
 			c.MaxVersion, c.CipherSuites = config.TLS12, []string{"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-GCM-SHA384"}
 		}, &tls.Config{CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, nil},
+		{"no-cbc-by-default", nil, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, nil},
+		{"cbc-on-request", func(c *config.TLS) { c.CipherSuites = []string{"ECDHE-ECDSA-AES128-SHA"} },
+			&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, []string{"ssl.ciphers.ECDHE-ECDSA-AES128-SHA"}},
 		{"curve", func(c *config.TLS) { c.Curves = []string{"P-384"} }, &tls.Config{}, []string{"ssl.curves.P-384"}},
 		{"no-common-curve", func(c *config.TLS) { c.Curves = []string{"P-384"} }, &tls.Config{CurvePreferences: []tls.CurveID{tls.X25519}}, nil},
 	}
