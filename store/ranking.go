@@ -170,7 +170,7 @@ func (r *ranking) before(ids []id) *chunkSums {
 
 // place returns the chunk of a stat and the index there, nil if there is none.
 func (r *ranking) place(one id) (*chunkSums, int) {
-	if int(one) >= len(r.places) {
+	if uint(one) >= uint(len(r.places)) {
 		return nil, 0
 	}
 	p := r.places[one]
