@@ -358,6 +358,7 @@ func TestSingleErrors(t *testing.T) {
 		{"sinks-interval", "a.yaml", "sinks: [{interval: 7s, statsd: {address: 'a:1'}}]\n", "a.yaml:1:20: sinks[0].interval: 7s is not a multiple of the flush interval 5s"},
 		{"sinks-tags", "a.yaml", "sinks: [{tags: {a: b}, statsd: {address: 'a:1'}}]\n", "a.yaml:1:16: sinks[0].tags: the format plain has no tags"},
 		{"sinks-two", "a.yaml", "sinks: [{statsd: {address: 'a:1'}, remote_write: {url: 'http://a'}}]\n", "sinks[0].remote_write: only one of statsd, remote_write"},
+		{"sinks-url-query", "a.yaml", "sinks: [{remote_write: {url: 'ftp://a/w?x=hunter2'}}]\n", `sinks[0].remote_write.url: "ftp://a/w" is not http://host or https://host`},
 		{"sinks-url", "a.yaml", "sinks: [{remote_write: {url: 'http://me:hunter2@a/'}}]\n", "sinks[0].remote_write.url: the URL has user information; use a header"},
 		{"sinks-header", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: {'a b': c}}}]\n", "sinks[0].remote_write.headers.a b: not a header with a value on one line"},
 		{"sinks-tls", "a.yaml", "sinks: [{remote_write: {url: 'https://a', tls: {private_key: k}}}]\n", "sinks[0].remote_write.tls: certificate_chain and private_key need each other"},

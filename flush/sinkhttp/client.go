@@ -105,6 +105,7 @@ func CheckURL(text string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("the URL has user information; use a header")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		u.RawQuery, u.Fragment = "", "" // they can have secrets
 		return nil, fmt.Errorf("%q is not http://host or https://host", u.Redacted())
 	}
 	return u, nil

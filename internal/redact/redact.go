@@ -14,14 +14,21 @@ const Mark = "[redacted]"
 var (
 	privateKey  = lazyregexp.New(`-----(?:BEGIN|END) [A-Z0-9 ]*PRIVATE KEY-----`)
 	signedToken = lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+	userInfo    = lazyregexp.New(`://[^/\s:@"]*:[^/\s@"]+@`)
+	secretQuery = lazyregexp.New(`[?&][^=&#\s]*(?i:` + secretWords + `)[^=&#\s]*=[^&#\s]`)
+	bearer      = lazyregexp.New(`(?i)\bbearer +[A-Za-z0-9._~+/-]{16}`)
 )
 
-// LooksSecret reports whether s contains a private key or a signed token, or has the
-// form of such a token.
+// LooksSecret reports whether s contains a private key, a signed token, a bearer token,
+// or a URL with a password or with a parameter that [Key] recognizes, or has the form of
+// a signed token.
 func LooksSecret(s string) bool {
 	return strings.Contains(s, "PRIVATE KEY-----") && privateKey().MatchString(s) ||
 		strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2 ||
-		strings.Contains(s, "eyJ") && signedToken().MatchString(s)
+		strings.Contains(s, "eyJ") && signedToken().MatchString(s) ||
+		strings.Contains(s, "://") && strings.Contains(s, "@") && userInfo().MatchString(s) ||
+		strings.ContainsAny(s, "?&") && strings.Contains(s, "=") && secretQuery().MatchString(s) ||
+		strings.Contains(s, " ") && bearer().MatchString(s)
 }
 
 // fields are the names of fields whose values are secrets, alone or behind an

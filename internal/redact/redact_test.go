@@ -9,6 +9,11 @@ func TestLooksSecret(t *testing.T) {
 		"keyJhbGciOiJIUzI1NiJ9.eyJz.c2ln": false,
 
 		"eyJ.a.b": true, token: true, "Bearer " + token: true, "{a: " + token + ", b: 1.5}": true,
+		"https://host/a?b=c&d=e": false, "https://host:1/a@b": false, "https://me@host/": false, "a?token=&b=1": false, "token=a": false,
+		"a bearer of news": false, "bearer token": false, "x@y http://a:1/": false,
+		"postgres://u:p@host/db": true, "at https://:p@host": true, "https://host/a?b=c&Access_Token=x": true, "/health?api-key=x": true,
+		"a Bearer 0123456789abcdef": true, "bearer  0123456789abcdef": true,
+
 		"-----BEGIN PRIVATE KEY-----": true, "a\n-----BEGIN RSA PRIVATE KEY-----\nb": true, "-----END EC PRIVATE KEY-----": true,
 	} {
 		if LooksSecret(s) != want {

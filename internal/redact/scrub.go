@@ -11,7 +11,6 @@ var (
 	// assignment matches a name that ends like the name of a secret, and its value.
 	assignment = lazyregexp.New(`(?i)((?:password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential)s?["']?\s*[:=]\s*)` +
 		`("(?:[^"\\]|\\.)*"|'[^']*'|(?:(?:bearer|basic)\s+)?[^\s,;&|"'{\[\]}]+)`)
-	userInfo = lazyregexp.New(`://[^/\s:@"]*:[^/\s@"]+@`)
 	keyBlock = lazyregexp.New(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
 	harmless = lazyregexp.New(`^["']?(?:-?[0-9.]*|true|false|null|none)["']?$`)
 

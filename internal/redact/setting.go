@@ -2,8 +2,11 @@ package redact
 
 import "github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 
+// secretWords matches the parts of names that say that a value is secret.
+const secretWords = `password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`
+
 var (
-	secretKey  = lazyregexp.New(`(?i)password|passwd|secret|token|private[-_]?key|api[-_]?key|authorization|cookie|credential`)
+	secretKey  = lazyregexp.New(`(?i)` + secretWords)
 	inlineData = lazyregexp.New(`(?i)inline_?(?:string|bytes)|pkcs_?12|ticket_?keys`)
 )
 

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
@@ -23,8 +22,7 @@ const Redacted = redact.Mark
 type Redactor struct {
 	// Untyped also redacts data that no definition can mark as secret: entries of
 	// maps and structs by their names, header values by the names of the headers,
-	// texts with a private key or a signed token, and packed messages of unknown
-	// type.
+	// texts that redact.LooksSecret recognizes, and packed messages of unknown type.
 	Untyped bool
 
 	// unpacked, if not nil, receives the redacted content of packed messages, which
@@ -225,13 +223,11 @@ func Sensitive(fd protoreflect.FieldDescriptor) bool {
 	return ok && secret
 }
 
-var secretHeader = lazyregexp.New(`(?i)^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-api-key$`)
-
 // isSecretHeader reports whether m is a header whose name implies a secret value.
 func isSecretHeader(m protoreflect.Message) bool {
 	if m.Descriptor().Name() != "HeaderValue" {
 		return false
 	}
 	key := m.Descriptor().Fields().ByName("key")
-	return key != nil && key.Kind() == protoreflect.StringKind && secretHeader().MatchString(m.Get(key).String())
+	return key != nil && key.Kind() == protoreflect.StringKind && redact.Key(m.Get(key).String())
 }
