@@ -151,10 +151,9 @@ func showStats(v *view) error {
 	}
 	request := url("/stats", "usedonly", flag(q.used), "filter", q.pattern, "type", endpointType)
 	q.live = v.followed(page.rows, pins)
-	v.Put(h("<div id='fresh' class='note info' role='status' hidden>"))
-	v.icon("info")
-	v.Put(h("<p></p><button type='button' class='end'>Show</button></div>\n"))
-	v.panel("stats-head", plural(page.total, "stat"), func() { v.statsActions(&q, request) }, func() {
+	v.panelBeside("stats-head", plural(page.total, "stat"), func() {
+		v.Put(h("<div class='place scripted'><div id='fresh' role='status' hidden><p></p><button type='button'>Show</button></div></div>"))
+	}, func() { v.statsActions(&q, request) }, func() {
 		if len(page.rows) == 0 && len(pins) == 0 {
 			v.noStats(q.pattern, q.used || q.nonzero || q.recent)
 			return

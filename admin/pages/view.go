@@ -207,7 +207,13 @@ func (v *view) missing(parts ...any) {
 // panel appends a titled part of the page. actions, if not nil, appends to the right
 // end of its head.
 func (v *view) panel(id, title string, actions, body func()) {
+	v.panelBeside(id, title, func() {}, actions, body)
+}
+
+// panelBeside is panel with something beside the title.
+func (v *view) panelBeside(id, title string, beside, actions, body func()) {
 	v.Put(h("<section class='panel' aria-labelledby='"), id, h("'><div class='head'><h2 id='"), id, h("'>"), title, h("</h2>"))
+	beside()
 	if actions != nil {
 		v.Put(h("<div class='row end'>"))
 		actions()

@@ -119,6 +119,7 @@ func TestResetBeforeTheStream(t *testing.T) {
 
 // TestOrderIsFrozen sorts by value, both ways, and expects that rows do not move while
 // the focus or the pointer is among them, or after something was typed, but on request.
+// The offer to sort them has a place at all widths, so that it moves nothing either.
 func TestOrderIsFrozen(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -139,11 +140,27 @@ func TestOrderIsFrozen(t *testing.T) {
 	if got := eval[string](p, names); got != "o.a o.b o.c" {
 		t.Errorf("while the focus is among them the rows are %s", got)
 	}
+	for _, width := range []int64{320, 390, 720, 721, 1280, 2560} {
+		p.medium(width, 1)
+		if got := eval[string](p, `(() => {
+			const offer = document.getElementById('fresh');
+			const places = () => JSON.stringify([...document.querySelectorAll('#results .head > :not(.place), #stats th, #stats td')].map((e) => e.getBoundingClientRect()));
+			const shown = places();
+			const [box, place] = [offer.lastElementChild, offer.parentElement].map((e) => e.getBoundingClientRect());
+			const covered = [...document.querySelectorAll('#results h2, #results .head a, #stats th')].map((e) => e.getBoundingClientRect()).some((r) => r.width > 1 && r.left < place.right && r.right > place.left && r.top < place.bottom && r.bottom > place.top);
+			offer.hidden = true;
+			const same = places() === shown;
+			offer.hidden = false;
+			return [!same && 'moves the table', covered && 'covers something', box.right > place.right + 1 && 'does not fit'].filter(Boolean).join();
+		})()`); got != "" {
+			t.Errorf("at %d px the offer to sort %s", width, got)
+		}
+	}
+	p.medium(1200, 1)
 	p.press("#fresh button")
 	p.until(names + " === 'o.c o.a o.b' && document.querySelector('tr.sel [data-stat=\"o.a\"]')")
 	x, y := 0.0, 0.0
-	// The last row: the bar above moves the others away from below the pointer.
-	_, err := fmt.Sscan(eval[string](p, "{ const r = document.querySelector('#stats tbody tr:last-child td').getBoundingClientRect(); `${r.x + 5} ${r.y + 5}` }"), &x, &y)
+	_, err := fmt.Sscan(eval[string](p, "{ const r = document.querySelector('#stats tbody td').getBoundingClientRect(); `${r.x + 5} ${r.y + 5}` }"), &x, &y)
 	p.must("the place of a row", err)
 	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"), chromedp.MouseEvent("mouseMoved", x, y))
 	lines(t, d, "o.a:20|c")

@@ -5,7 +5,7 @@ const { shown } = await module('live.js');
 
 const words = {
   more: (n) => `${n} new ${n === 1 ? 'match' : 'matches'}`,
-  order: 'The order has changed',
+  order: 'Order changed',
   show: 'Show',
   sort: 'Re-sort now',
   zero: 'Zero point set',
