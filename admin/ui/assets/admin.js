@@ -286,6 +286,7 @@ function skeleton(part) {
 // replace shows parts of the view at url in place of the present ones. While the filter
 // is wrong, the rows of the last one stay.
 let latest = '';
+let rendered = location.search; // of the shown parts
 export async function replace(ids, url) {
   const old = ids.map((id) => document.getElementById(id));
   latest = url;
@@ -307,6 +308,7 @@ export async function replace(ids, url) {
       }
     });
     all('input[aria-describedby="validity"]').forEach((input) => (wrong ? input.setAttribute('aria-invalid', 'true') : input.removeAttribute('aria-invalid')));
+    rendered = wrong ? rendered : new URL(url, document.baseURI).search;
     if (!wrong && (ids.includes('results') || ids.includes('content'))) {
       document.title = fresh.title;
       document.querySelector('.title').replaceWith(fresh.querySelector('.title'));
@@ -331,38 +333,62 @@ export function navigate(url, ids = ['results', 'controls']) {
 }
 if (soft) {
   window.addEventListener('popstate', () => replace(['results', 'controls'], location.pathname + location.search));
-  document.addEventListener('click', (event) => {
-    const link = event.target.closest?.('#results a[href], #controls a[href]');
-    if (!link || link.dataset.copy || link.pathname !== location.pathname || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) {
-      return;
+}
+
+// A link changes what is shown. What was typed or chosen since then stays.
+let typed = () => {}; // applies what is being typed
+document.addEventListener('click', () => typed(), true);
+const changes = (event) => {
+  const link = event.target.closest?.('#content a[href]');
+  if (!link || link.dataset.copy || link.pathname !== location.pathname || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) {
+    return;
+  }
+  const [before, now, to] = [rendered, location.search, link.search].map(query);
+  for (const name of new Set([...before.keys(), ...now.keys(), ...to.keys()])) {
+    if (before.get(name) === to.get(name) && !document.getElementById('filter-error')) {
+      to.set(name, now.get(name) ?? '');
     }
+  }
+  const url = address(link.pathname, to);
+  if (soft) {
     event.preventDefault();
-    navigate(link.href);
-  });
+    navigate(url);
+  } else if (url !== carried(link.href)) {
+    event.preventDefault();
+    location.href = url;
+  }
+};
+if (document.querySelector('form[data-live]')) {
+  document.addEventListener('click', changes);
 }
 
 // live makes a filter form work while it is used.
 function live(form) {
   const ids = form.dataset.live.split(' ');
   let timer = 0;
-  let typed = false; // the last entry of the history is of what is being typed
+  let recent = false; // the last entry of the history is of what is being typed
   const update = (typing) => {
     const url = carried(address(form.getAttribute('action'), new FormData(form)));
-    const push = soft && !(typing && typed) && url !== location.pathname + location.search;
+    const push = soft && !(typing && recent) && url !== location.pathname + location.search;
     history[push ? 'pushState' : 'replaceState'](null, '', url);
-    typed = typing && (typed || push);
+    recent = typing && (recent || push);
     replace(ids, url);
   };
-  form.addEventListener('focusin', () => { typed = false; });
+  const now = (typing) => {
+    clearTimeout(timer);
+    typed = () => {};
+    update(typing);
+  };
+  form.addEventListener('focusin', () => { recent = false; });
   form.addEventListener('input', (event) => {
     clearTimeout(timer);
     const typing = event.target.type === 'search';
-    timer = setTimeout(update, typing ? 50 : 0, typing);
+    typed = () => now(typing);
+    timer = setTimeout(now, typing ? 50 : 0, typing);
   });
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    clearTimeout(timer);
-    update(true);
+    now(true);
   });
   if (soft) {
     remember(form.elements.filter);
