@@ -73,22 +73,27 @@ func Open(path string, opts Options) (*File, error) {
 	case "/dev/stderr":
 		f.out, f.fixed = os.Stderr, true
 	default:
-		out, err := openFile(path)
-		if err != nil {
+		var err error
+		if f.out, f.torn, err = openFile(path); err != nil {
 			return nil, err
 		}
-		f.out = out
 	}
 	return f, nil
 }
 
-func openFile(path string) (*os.File, error) {
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nofollow.Flag|syscall.O_NONBLOCK, fileMode)
+// openFile also reports whether the file ends with a part of a line, which a full disk
+// or the end of a process can leave. That of a file that cannot be read is not known.
+func openFile(path string) (out *os.File, torn bool, err error) {
+	const flags = os.O_APPEND | os.O_CREATE | nofollow.Flag | syscall.O_NONBLOCK
+	out, err = os.OpenFile(path, os.O_RDWR|flags, fileMode)
+	if errors.Is(err, fs.ErrPermission) {
+		out, err = os.OpenFile(path, os.O_WRONLY|flags, fileMode)
+	}
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("logfile: %q is a symbolic link", path)
+		return nil, false, fmt.Errorf("logfile: %q is a symbolic link", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("logfile: %w", err)
+		return nil, false, fmt.Errorf("logfile: %w", err)
 	}
 	info, err := out.Stat()
 	if err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeCharDevice == 0 {
@@ -96,9 +101,14 @@ func openFile(path string) (*os.File, error) {
 	}
 	if err != nil {
 		out.Close()
-		return nil, err
+		return nil, false, err
 	}
-	return out, nil
+	var last [1]byte
+	if info.Size() > 0 {
+		n, _ := out.ReadAt(last[:], info.Size()-1)
+		torn = n > 0 && last[0] != '\n'
+	}
+	return out, torn, nil
 }
 
 // Path returns the name of the file.
@@ -212,12 +222,12 @@ func (f *File) Reopen() error {
 		return f.flushLocked()
 	}
 	flushErr := f.flushLocked()
-	out, err := openFile(f.path)
+	out, torn, err := openFile(f.path)
 	if err != nil {
 		return err
 	}
 	old := f.out
-	f.out, f.torn = out, false
+	f.out, f.torn = out, torn
 	return errors.Join(flushErr, old.Close())
 }
 

@@ -74,7 +74,7 @@ func TestRefusedPaths(t *testing.T) {
 	}
 	defer reader.Close()
 	for path, want := range map[string]string{
-		link: "is a symbolic link", fifo: "no such device", pipe: "is not a regular file", dir: "is a directory", filepath.Join(dir, "none", "a.log"): "no such file",
+		link: "is a symbolic link", fifo: "not a regular file", pipe: "is not a regular file", dir: "is a directory", filepath.Join(dir, "none", "a.log"): "no such file",
 	} {
 		if f, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%s) = %v, %v; want %s", path, f, err, want)
@@ -404,6 +404,33 @@ func TestTornLineGetsAnEnd(t *testing.T) {
 		}
 		if text := got(); text != tt.text {
 			t.Errorf("a file of %d bytes, want %d, ends with %q", len(text), len(tt.text), text[max(0, len(text)-20):])
+		}
+	}
+}
+
+// TestTornLineOfAnotherFileGetsAnEnd opens files that another process, or a full disk
+// before a reopening, has left with a part of a line.
+func TestTornLineOfAnotherFileGetsAnEnd(t *testing.T) {
+	for content, want := range map[string]string{"": "b\n", "a\n": "a\nb\n", "a\n{": "a\n{\nb\n"} {
+		for _, mode := range []os.FileMode{0o600, 0o200} {
+			path := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(path, []byte(content), mode); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Open(path, Options{})
+			if err == nil {
+				err = f.Reopen()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = f.Write([]byte("b\n"))
+			if err = errors.Join(err, f.Close(), os.Chmod(path, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := os.ReadFile(path); string(got) != want && (mode == 0o600 || string(got) != content+"b\n") {
+				t.Errorf("%q with mode %o became %q, want %q", content, mode, got, want)
+			}
 		}
 	}
 }
