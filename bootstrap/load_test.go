@@ -270,6 +270,7 @@ func TestSingleErrors(t *testing.T) {
 		{"duplicate-spelling-first", "a.yaml", "flags_path: a\nflagsPath: b\nadmin: {mode: x}\n", "a.yaml:3:15: admin.mode: "},
 		{"sinks-header-first", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: {'a b': c, 'd e': f}}}]\n", "sinks[0].remote_write.headers.d e: not a header with a value on one line"},
 		{"headers-list", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: ['a b', c]}}]\n", "sinks[0].remote_write.headers: a list is not a mapping of names to values"},
+		{"headers-text", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: hunter2}}]\n", "sinks[0].remote_write.headers: [redacted] is not a mapping of names to values"},
 		{"tags-list", "a.yaml", "sinks: [{tags: ['', b], statsd: {address: 'a:1', format: dogstatsd}}]\n", "sinks[0].tags: a list is not a mapping of names to values"},
 		{"labels-list", "a.yaml", "statsd: {mapping: {rules: {mappings: [{match: a, name: b, labels: ['', c]}]}}}\n", "statsd.mapping.rules.mappings[0].labels: a list is not a mapping"},
 		{"list-mapping", "a.yaml", "admin: {allowed_hosts: {a: [b]}}\n", "admin.allowed_hosts: a mapping is not a list"},
@@ -340,9 +341,10 @@ func TestSingleErrors(t *testing.T) {
 		{"name-long", "a.yaml", "layered_runtime: {layers: [{name: " + strings.Repeat("n", 1025) + ", static_layer: {}}]}", "name of 1025 bytes is longer than 1024"},
 		{"relay", "a.yaml", "statsd:\n  relay: [{to: b, targets: [{address: 'udp://a:1'}]}]\n", "a.yaml:2:12: statsd.relay[0].to: unknown field; allowed: hash_on, invalid, match, mode, targets"},
 		{"relay-targets", "a.yaml", "statsd: {relay: [{targets: []}]}", "statsd.relay[0].targets: 0 targets; 1 to 256 are allowed"},
-		{"relay-address", "a.yaml", "statsd: {relay: [{targets: [{address: '10.0.0.1:8125'}]}]}", `a.yaml:1:39: statsd.relay[0].targets[0].address: address "10.0.0.1:8125": want udp://host:port`},
+		{"relay-address", "a.yaml", "statsd: {relay: [{targets: [{address: '10.0.0.1:8125'}]}]}", `a.yaml:1:39: statsd.relay[0].targets[0].address: "10.0.0.1:8125": want udp://host:port`},
 		{"relay-port", "a.yaml", "statsd: {relay: [{targets: [{address: 'tcp://a:0'}]}]}", "statsd.relay[0].targets[0].address: \"tcp://a:0\" is not host:port"},
-		{"relay-path", "a.yaml", "statsd: {relay: [{targets: [{address: 'unixgram://@'}, {address: 'unixgram://x'}]}]}", `address "unixgram://x": want`},
+		{"relay-secret", "a.yaml", "statsd: {relay: [{targets: [{address: 'tcp://me:hunter2@a:1'}]}]}", `targets[0].address: [redacted]: want`},
+		{"relay-path", "a.yaml", "statsd: {relay: [{targets: [{address: 'unixgram://@'}, {address: 'unixgram://x'}]}]}", `"unixgram://x": want`},
 		{"relay-hash-on", "a.yaml", "statsd: {relay: [{hash_on: name, targets: [{address: 'tcp://a:1'}]}]}", "statsd.relay[0].hash_on: has no effect unless mode is hash"},
 		{"relay-twice", "a.yaml", "statsd: {relay: [{targets: [{address: 'tcp://a:1'}]}, {targets: [{address: 'tcp://a:1'}]}]}", `a.yaml:1:66: statsd.relay[1].targets[0]: second target named "tcp://a:1"; set different names`},
 		{"relay-health", "a.yaml", "statsd: {relay: [{targets: [{address: 'udp://a:1', health_check: {expect: up}}]}]}", "statsd.relay[0].targets[0].health_check.address: required field is not set"},
@@ -376,6 +378,7 @@ func TestSingleErrors(t *testing.T) {
 		{"metrics-address", "a.yaml", "admin: {metrics_address: {socket_address: {address: 127.0.0.1, port_value: 9102}}}", "a.yaml:1:26: admin.metrics_address: only with address"},
 		{"metrics-pipe", "a.yaml", "admin: {address: {pipe: {path: /a}}, metrics_address: {pipe: {path: /b}}}", "a.yaml:1:55: admin.metrics_address: only of kind socket_address"},
 		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: [redacted] is not one of full, read_only, metrics_only"},
+		{"secret-scalar", "a.yaml", "static_resources: {secrets: [hunter2]}", "static_resources.secrets[0]: secret #0: [redacted] is not a mapping with fields of Secret"},
 		{"secret-field-first", "a.yaml", "admin: {limits: hunter2, auth: {token: hunter2}}", `admin.limits: "hunter2" is not a mapping`},
 	}
 	for _, tt := range tests {

@@ -141,7 +141,7 @@ func targetAddress(to *string) setter {
 		network, location, _, err := relay.SplitAddress(*to)
 		switch {
 		case err != nil:
-			d.errorf(n, path, "%s", err)
+			d.errorf(n, path, "%s: %s", d.show(n, path), err)
 		case network == sinkqueue.UDP || network == sinkqueue.TCP:
 			checkHostPort(d, n, path, location, "127.0.0.1:8125")
 		default:

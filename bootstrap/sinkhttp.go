@@ -103,7 +103,7 @@ func (s *Sink) httpFields(c *sinkhttp.Config) []field {
 func headers(to *map[string]string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		if n.Kind != yaml.MappingNode {
-			d.errorf(n, path, "%s is not a mapping of names to values", d.show(n, path))
+			d.errorf(n, path, "%s is not a mapping of names to values", conftree.Show(n, true))
 			return
 		}
 		*to = map[string]string{}

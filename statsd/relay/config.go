@@ -153,7 +153,7 @@ func SplitAddress(address string) (network sinkqueue.Network, location string, p
 		packetBytes, err = network.CheckAddress(location)
 	}
 	if !ok || err != nil {
-		return "", "", 0, fmt.Errorf("address %q: %s", address, invalidAddressHint)
+		return "", "", 0, errors.New(invalidAddressHint)
 	}
 	if network == sinkqueue.UDP {
 		packetBytes = DefaultUDPBytes
@@ -164,7 +164,7 @@ func SplitAddress(address string) (network sinkqueue.Network, location string, p
 func (t *Target) setDefaults() error {
 	_, _, size, err := SplitAddress(t.Address)
 	if err != nil {
-		return err
+		return fmt.Errorf("address %q: %w", t.Address, err)
 	}
 	t.Name = cmp.Or(t.Name, t.Address)
 	t.PacketBytes = cmp.Or(t.PacketBytes, size)

@@ -18,8 +18,11 @@ const redacted = redact.Mark
 // quote returns a text for error texts. See [conftree.Quote].
 func quote(s string, secret bool) string { return conftree.Quote(s, secret) }
 
-// isSensitive reports whether a field holds secrets.
+// isSensitive reports whether a field holds secrets, as the value of a header can.
 func isSensitive(fd protoreflect.FieldDescriptor) bool {
+	if fd.ContainingMessage().Name() == "HeaderValue" && fd.Name() != "key" {
+		return true
+	}
 	secret, ok := proto.GetExtension(fd.Options(), udpa.E_Sensitive).(bool)
 	return ok && secret
 }

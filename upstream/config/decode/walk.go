@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
@@ -106,14 +107,14 @@ func takesNull(fd protoreflect.FieldDescriptor) bool {
 	return fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Value"
 }
 
-// holdsSecrets reports whether a message has fields with secrets.
+// holdsSecrets reports whether a message has fields with secrets, or is itself a secret.
 func holdsSecrets(md protoreflect.MessageDescriptor) bool {
 	for i, fields := 0, md.Fields(); i < fields.Len(); i++ {
 		if isSensitive(fields.Get(i)) {
 			return true
 		}
 	}
-	return false
+	return redact.Path(strings.ToLower(shortName(md)))
 }
 
 // unknownField reports an unknown field of the message at path. In a secret it is
