@@ -90,8 +90,7 @@ func (l *Listener) serve(c *conn) {
 		case err != nil && c.limit.N <= 0:
 			a.status = http.StatusRequestHeaderFieldsTooLarge
 		case err != nil:
-			var network net.Error
-			if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
+			if _, ok := errors.AsType[*net.OpError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) {
 				return // it will not get better
 			}
 			a.status = http.StatusBadRequest

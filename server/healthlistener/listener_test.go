@@ -171,6 +171,9 @@ func TestRequests(t *testing.T) {
 		get + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n":    "200 close",
 		"nonsense" + tail:                                      "400 close",
 		"GET HTTP/1.1" + tail:                                  "400 close",
+		"GET /%zz HTTP/1.1" + tail:                             "400 close",
+		"GET http://[ HTTP/1.1" + tail:                         "400 close",
+		get + "no colon" + tail:                                "400 close",
 		get + "X: " + strings.Repeat("x", requestBytes) + tail: "431 close",
 		// the maximum length
 		get + "X: " + strings.Repeat("x", requestBytes-len(get+"X: "+tail)) + tail:   "200 ",
