@@ -345,7 +345,9 @@ func (r *Registry) Restore(settings map[string]string) error {
 		switch {
 		case name == settingAll:
 			standard = value
-		case r.fineGrain && name == settingPaths:
+		case r.fineGrain && name != settingPaths:
+			return ErrUnknownLogger
+		case r.fineGrain:
 			parsed, err := parsePaths(value)
 			if err != nil {
 				return err

@@ -42,13 +42,13 @@ func TestRestore(t *testing.T) {
 			}
 		}
 		settings := r.Settings()
-		for _, bad := range []map[string]string{{"level": "loud"}, {"level": "debug", "main": "loud"}, {"level": "debug", "paths": "main"}} {
+		for _, bad := range []map[string]string{{"level": "loud"}, {"level": "debug", "main": "loud"}, {"level": "debug", "paths": "main"}, {"paths": "main:debug", "nobody": "info"}} {
 			if err := r.Restore(bad); err == nil || !maps.Equal(r.Settings(), settings) {
 				t.Errorf("%v: %v, settings %v", bad, err, r.Settings())
 			}
 		}
-		if err := r.Restore(map[string]string{"level": "debug", "nobody": "info"}); !fineGrain && !errors.Is(err, ErrUnknownLogger) {
-			t.Errorf("an unknown logger: %v", err)
+		if err := r.Restore(map[string]string{"level": "debug", "nobody": "info"}); !errors.Is(err, ErrUnknownLogger) || !maps.Equal(r.Settings(), settings) {
+			t.Errorf("an unknown logger: %v, settings %v", err, r.Settings())
 		}
 	}
 }
