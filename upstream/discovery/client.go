@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -25,11 +26,14 @@ type ClientConfig struct {
 	// machine are used. Default "/etc/resolv.conf".
 	ResolvConf string
 	// Hosts is the path of the hosts file, which has precedence. Default "/etc/hosts".
+	// Files of more than 16 MiB are not read.
 	Hosts string
 	// Lookups bounds the concurrent lookups; others wait. Default 128.
 	Lookups int
 	// Dial connects to a server; network is "udp" or "tcp". Nil uses a zero net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger takes warnings about files that are too large; nil discards them.
+	Logger *slog.Logger
 }
 
 // Client is a [Resolver] that queries DNS servers. It rereads its files when
@@ -54,7 +58,8 @@ func NewClient(c ClientConfig) *Client {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	return &Client{c: c, system: newSystem(c.ResolvConf, c.Hosts), slots: make(chan struct{}, c.Lookups)}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return &Client{c: c, system: newSystem(c.ResolvConf, c.Hosts, c.Logger), slots: make(chan struct{}, c.Lookups)}
 }
 
 // request is one lookup with its settings.

@@ -57,7 +57,7 @@ type Sources struct {
 // New returns the sources that c describes.
 func New(c Config) *Sources {
 	if c.Resolver == nil {
-		c.Resolver = NewClient(ClientConfig{})
+		c.Resolver = NewClient(ClientConfig{Logger: c.Logger})
 	}
 	if c.MaxHosts <= 0 {
 		c.MaxHosts = DefaultMaxHosts

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
 // maxSystemFile bounds the size of a system file, in bytes.
@@ -20,25 +23,31 @@ const maxSystemFile = 16 << 20
 // in use.
 type systemFile struct {
 	path string
-	info os.FileInfo // of the file read last; nil: none
+	info os.FileInfo // of the file read last, or too large; nil: none
 }
 
-// changed opens the file if it has changed. The caller closes it.
-func (f *systemFile) changed() (*os.File, bool) {
+// changed reads the file if it has changed. A file that cannot be read is tried again.
+func (f *systemFile) changed(log *slog.Logger) ([]byte, bool) {
 	info, err := os.Stat(f.path)
 	if err != nil || f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) {
 		return nil, false
 	}
-	file, err := os.Open(f.path)
+	if info.Size() > maxSystemFile { // a part of it could give hosts of half a name
+		f.info = info
+		log.Warn("file is too large, keeping what it had", "file", f.path, "limit", maxSystemFile)
+		return nil, false
+	}
+	text, err := boundedfile.Read(f.path, maxSystemFile)
 	if err != nil {
 		return nil, false
 	}
 	f.info = info
-	return file, true
+	return text, true
 }
 
 // system is the DNS configuration of this machine.
 type system struct {
+	log       *slog.Logger
 	mu        sync.Mutex // guards the rest; what the values point to never changes
 	resolv    systemFile
 	hosts     systemFile
@@ -55,8 +64,8 @@ type settings struct {
 	attempts int           // with each server
 }
 
-func newSystem(resolv, hosts string) *system {
-	s := &system{resolv: systemFile{path: resolv}, hosts: systemFile{path: hosts}}
+func newSystem(resolv, hosts string, log *slog.Logger) *system {
+	s := &system{log: log, resolv: systemFile{path: resolv}, hosts: systemFile{path: hosts}}
 	s.settings = readSettings(strings.NewReader(""))
 	return s
 }
@@ -65,13 +74,11 @@ func newSystem(resolv, hosts string) *system {
 func (s *system) current() (*settings, map[string][]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f, ok := s.resolv.changed(); ok {
-		s.settings = readSettings(io.LimitReader(f, maxSystemFile))
-		f.Close()
+	if text, ok := s.resolv.changed(s.log); ok {
+		s.settings = readSettings(bytes.NewReader(text))
 	}
-	if f, ok := s.hosts.changed(); ok {
-		s.addresses = readHosts(io.LimitReader(f, maxSystemFile))
-		f.Close()
+	if text, ok := s.hosts.changed(s.log); ok {
+		s.addresses = readHosts(bytes.NewReader(text))
 	}
 	return s.settings, s.addresses
 }

@@ -1,7 +1,9 @@
 package discovery
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -131,7 +133,8 @@ func write(t *testing.T, path, text string, at time.Time) {
 func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	dir := t.TempDir()
 	resolv, hosts := filepath.Join(dir, "resolv.conf"), filepath.Join(dir, "hosts")
-	s := newSystem(resolv, hosts)
+	var log bytes.Buffer
+	s := newSystem(resolv, hosts, slog.New(slog.NewTextHandler(&log, nil)))
 	want := func(what string, server, a string) {
 		t.Helper()
 		set, names := s.current()
@@ -170,4 +173,15 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 	defer ln.Close()
 	want("not a file", "10.0.0.2:53", "[10.1.0.37]")
+	if log.Len() > 0 {
+		t.Errorf("log: %s", &log)
+	}
+	if err := os.Truncate(hosts, maxSystemFile+1); err != nil {
+		t.Fatal(err)
+	}
+	want("too large", "10.0.0.2:53", "[10.1.0.37]")
+	want("still too large", "10.0.0.2:53", "[10.1.0.37]")
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "file="+hosts) {
+		t.Errorf("log of a file that is too large: %s", got)
+	}
 }
