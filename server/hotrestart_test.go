@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,11 +32,48 @@ type line struct {
 	sink *counting
 	port string
 	more string // of metrics alone
+
+	mu    sync.Mutex // guards moves
+	moves []string   // what became of the parcels of the servers' sinks
+}
+
+func (l *line) moved(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moves = append(l.moves, what)
+}
+
+// movable is a sink that always has one parcel left.
+type movable struct {
+	l      *line
+	closed chan struct{}
+}
+
+func (m movable) Name() string                { return "movable" }
+func (m movable) Flush(*store.Snapshot) error { return nil }
+func (m movable) Close()                      { close(m.closed) }
+func (m movable) Run(ctx context.Context) {
+	select {
+	case <-m.closed:
+	case <-ctx.Done():
+	}
+}
+
+func (m movable) Hold(context.Context) []flush.Parcel {
+	m.l.moved("hold")
+	return []flush.Parcel{{Sink: m.Name(), Form: "text", Metrics: 1, Data: []byte("left")}}
+}
+
+func (m movable) Release(moved bool) { m.l.moved(fmt.Sprintf("release %t", moved)) }
+
+func (m movable) Inherit(p flush.Parcel) bool {
+	m.l.moved("inherit " + string(p.Data))
+	return true
 }
 
 // All of them have the same ports.
 func newLine(t *testing.T) *line {
-	return &line{t, t.TempDir(), &counting{}, closedport.Reserve(t).String(), closedport.Reserve(t).String()}
+	return &line{t: t, dir: t.TempDir(), sink: &counting{}, port: closedport.Reserve(t).String(), more: closedport.Reserve(t).String()}
 }
 
 // config returns the configuration of an epoch.
@@ -43,7 +81,7 @@ func (l *line) config(epoch uint32, parentShutdown time.Duration) server.Config 
 	return server.Config{
 		Store: store.New(store.Options{}), Admin: admin.Config{Address: l.port, MetricsAddress: l.more},
 		StatsD: statsdOn("udp://127.0.0.1:0", "tcp://127.0.0.1:0", "unixlines://"+filepath.Join(l.dir, "s")),
-		Flush:  flush.Config{Interval: 50 * time.Millisecond, Sinks: []flush.Sink{l.sink}},
+		Flush:  flush.Config{Interval: 50 * time.Millisecond, Sinks: []flush.Sink{l.sink, movable{l, make(chan struct{})}}},
 		HotRestart: &server.HotRestart{
 			SocketPath: filepath.Join(l.dir, "hot"), RestartEpoch: epoch, ParentShutdownTime: parentShutdown,
 		},
@@ -149,6 +187,9 @@ func TestHotRestart(t *testing.T) {
 	}
 	if l.sink.sum != sent.Load() {
 		t.Errorf("the sink got %d lines, %d were sent", l.sink.sum, sent.Load())
+	}
+	if got := strings.Join(l.moves, ", "); strings.Count(got, "hold, inherit left, release true") != 2 || len(l.moves) != 6 {
+		t.Errorf("the parcels of two handovers: %s", got)
 	}
 	if left, _ := os.ReadDir(l.dir); len(left) != 0 {
 		t.Errorf("files stay: %v", left)
@@ -354,46 +395,67 @@ func (s slowEnd) Write(p []byte) (int, error) {
 }
 
 // TestSuccessorLostWhileTheServerEnds: the increments that a successor has not
-// acknowledged reach the sinks of the server that it has told to end.
+// acknowledged reach the sinks of the server that it has told to end, and these keep
+// their parcels.
 func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
-	l := newLine(t)
-	cfg := l.config(0, time.Minute)
-	out := slowEnd{make(chan struct{}), make(chan struct{})}
-	var err error
-	if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Trace, Output: out}); err != nil {
-		t.Fatal(err)
-	}
-	first := start(t, cfg)
-	conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1},
-		hotrestart.Successor{Stat: func(*store.ExportedStat) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 10))
-	eventually(t, "10 lines are counted", func() bool { return received(first, "hits") == 10 })
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = child.Terminate() // it fails
-	}()
-	<-out.begun
-	child.Close()
-	<-ended
-	time.Sleep(200 * time.Millisecond) // the server notices
-	close(out.goOn)
-	if err := first.stop(); err != nil {
-		t.Error(err)
-	}
-	if l.sink.sum != 10 {
-		t.Errorf("the sink got %d lines, 10 were sent", l.sink.sum)
+	for name, parts := range map[string]bool{"before the handover": false, "during the handover": true} {
+		t.Run(name, func(t *testing.T) {
+			l := newLine(t)
+			cfg := l.config(0, time.Minute)
+			out := slowEnd{make(chan struct{}), make(chan struct{})}
+			var err error
+			if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Trace, Output: out}); err != nil {
+				t.Fatal(err)
+			}
+			first := start(t, cfg)
+			conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			child, err := hotrestart.Dial(hotrestart.Config{Path: filepath.Join(l.dir, "hot"), Epoch: 1}, hotrestart.Successor{
+				Stat: func(*store.ExportedStat) {},
+				Connection: func(c hotrestart.Connection) {
+					c.File.Close()
+					runtime.Goexit() // the successor reads nothing more
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := child.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 10))
+			eventually(t, "10 lines are counted", func() bool { return received(first, "hits") == 10 })
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				defer child.Close()
+				_ = child.Terminate() // it fails
+			}()
+			<-out.begun
+			if !parts {
+				child.Close()
+				<-ended
+				time.Sleep(200 * time.Millisecond) // the server notices
+			}
+			close(out.goOn)
+			<-ended
+			if err := first.stop(); err != nil {
+				t.Error(err)
+			}
+			if l.sink.sum != 10 {
+				t.Errorf("the sink got %d lines, 10 were sent", l.sink.sum)
+			}
+			want := ""
+			if parts {
+				want = "hold, release false"
+			}
+			if got := strings.Join(l.moves, ", "); got != want && got != strings.TrimPrefix(want, "hold, ") {
+				t.Errorf("the parcels of the sink: %s, want %s", got, want)
+			}
+		})
 	}
 }
 
