@@ -131,6 +131,59 @@ func TestMessageInPieces(t *testing.T) {
 	}
 }
 
+// TestUnfinishedMessage: a message that has begun must arrive in time, also where its
+// receiver waits without a limit.
+func TestUnfinishedMessage(t *testing.T) {
+	whole := append(head{answerDone, 3, 0, 1}.append(nil), "abc"...)
+	for _, part := range []int{1, headBytes - 1, headBytes, len(whole) - 1} {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			a, b := newPair(t)
+			b.timeout = time.Millisecond
+			if _, err := a.conn.Write(whole[:part]); err != nil {
+				t.Fatal(err)
+			}
+			defer time.AfterFunc(10*time.Second, func() { _ = a.conn.Close() }).Stop() // or the test would hang
+			if _, err := b.receive(0); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestNumbersOfMessages: a message that was sent twice is received once, and a gap in
+// the numbers is noticed. Files that come with a message that is not used are closed.
+func TestNumbersOfMessages(t *testing.T) {
+	for _, tt := range []struct{ sent, want []string }{
+		{[]string{"1", "1", "1", "2", "3", "3", "4"}, []string{"1", "2", "3", "4"}},
+		{[]string{"1", "3"}, []string{"1", "number 3 after 1"}},
+		{[]string{"2"}, []string{"number 2 after 0"}},
+		{[]string{"1", "2", "1"}, []string{"1", "2", "number 1 after 2"}},
+	} {
+		a, b := newPair(t)
+		files := nulls(t, 1)
+		descriptors.Check(t, strings.Join(tt.sent, " "), func() {
+			for _, n := range tt.sent {
+				if err := a.write(append(head{answerSocket, 1, 1, uint32(n[0] - '0')}.append(nil), n...), files); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.received = 0
+			for _, want := range tt.want {
+				m, err := b.receive(time.Minute)
+				got := string(m.payload)
+				if err != nil {
+					got = strings.TrimPrefix(err.Error(), errMalformed.Error()+": ")
+				}
+				m.close()
+				if got != want {
+					t.Errorf("%v: %s, want %s", tt.sent, got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestFilesOfMessage sends other files than a message announces: it is refused, and
 // keeps none of them open.
 func TestFilesOfMessage(t *testing.T) {
