@@ -127,6 +127,10 @@ func TestShadowed(t *testing.T) {
 			{Match: "a", Regex: true, Name: "z"},
 		}, false, map[int]int{2: 0, 3: 1, 4: 1}},
 		{"partial", []Rule{{Match: "a*", Partial: true, Name: "x"}, {Match: "ab", Name: "y"}, {Match: "ab*", Partial: true, Name: "z"}, {Match: "*", Name: "z"}, {Match: "c*d", Partial: true, Name: "w"}}, false, map[int]int{1: 0, 4: 3}},
+		{"partial-differs", []Rule{
+			{Match: "a*m*z", Partial: true, Name: "x"}, {Match: "bmz", Name: "no_start"}, {Match: "abz", Name: "no_middle"},
+			{Match: "amb", Name: "no_end"}, {Match: "az", Name: "short"}, {Match: "abmcz", Name: "y"},
+		}, false, map[int]int{5: 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
