@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,8 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // odd returns a message with fields that no message of the configuration has: maps with
@@ -93,6 +96,41 @@ func TestKeysAndExtensionsAreInOrder(t *testing.T) {
 		`"[wire.test.secret]": "hush", "[wire.test.plain]": "shown", "last": "end" }`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestMaskOfTwoPackedMessages: a mask leads into one packed field of a message, whose
+// type is known.
+func TestMaskOfTwoPackedMessages(t *testing.T) {
+	message := &descriptorpb.DescriptorProto{Name: proto.String("Two")}
+	for i, name := range []string{"first", "second"} {
+		message.Field = append(message.Field, &descriptorpb.FieldDescriptorProto{Name: &name, Number: proto.Int32(int32(i + 1)), TypeName: proto.String(".google.protobuf.Any"),
+			Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()})
+	}
+	fd, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{Name: proto.String("two.proto"), Package: proto.String("wire.test"), Syntax: proto.String("proto3"),
+		Dependency: []string{"google/protobuf/any.proto"}, MessageType: []*descriptorpb.DescriptorProto{message}}, protoregistry.GlobalFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mask, want := range map[string]string{
+		"second.value":             "",
+		"second,second.value":      "",
+		"first":                    "",
+		"first.value":              `wire: field "first" does not hold a packed message`,
+		"second.value,first":       `wire: mask path "first": only one packed field can be masked at a time`,
+		"first.value,second.value": `wire: mask path "second.value": only one packed field can be masked at a time`,
+		"first,first.x,second":     `wire: mask path "second": only one packed field can be masked at a time`,
+		"second.x":                 `wire: mask path "x": google.protobuf.StringValue has no field "x"`,
+	} {
+		m := dynamicpb.NewMessage(fd.Messages().Get(0))
+		fields := m.Descriptor().Fields()
+		m.Mutable(fields.Get(0)) // a message of its own, not an anypb.Any
+		m.Set(fields.Get(1), protoreflect.ValueOfMessage(anyOf(t, wrapperspb.String("x")).ProtoReflect()))
+		for by, err := range map[string]error{"FitsPacked": ParseMask(mask).FitsPacked(m), "KeepPacked": ParseMask(mask).KeepPacked(m)} {
+			if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+				t.Errorf("%s of %q: %s, want %q", by, mask, got, want)
+			}
+		}
 	}
 }
 
