@@ -100,15 +100,13 @@ func (b *batch) read() (int, error) {
 	return b.n, nil
 }
 
-// poll is read without waiting. It returns 0 if no datagram is queued.
-func (b *batch) poll() (int, error) {
-	if err := b.conn.Control(b.tryNo); err != nil {
-		return 0, err
+// poll is read without waiting. It returns 0 if no datagram is queued or none can be
+// read.
+func (b *batch) poll() int {
+	if b.conn.Control(b.tryNo) != nil {
+		return 0
 	}
-	if b.errno != 0 && b.errno != syscall.EAGAIN {
-		return 0, b.errno
-	}
-	return b.n, nil
+	return b.n
 }
 
 // packet returns datagram i of the last read and reports whether it was

@@ -3,10 +3,8 @@
 package statsd
 
 import (
-	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 )
@@ -52,16 +50,12 @@ func (b *batch) read() (int, error) {
 	return 1, nil
 }
 
-// poll is read with a short timeout. It returns 0 if no datagram is queued.
-func (b *batch) poll() (int, error) {
-	if err := b.conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-		return 0, err
-	}
-	n, err := b.read()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = nil
-	}
-	return n, err
+// poll is read with a short timeout. It returns 0 if no datagram is queued or none can
+// be read.
+func (b *batch) poll() int {
+	_ = b.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails if it is closed
+	n, _ := b.read()
+	return n
 }
 
 // packet returns datagram i of the last read and reports whether it was

@@ -57,8 +57,8 @@ func (s *Server) readPackets(l *listener, so *socket) {
 		so.worker.batch(l, so, n)
 	}
 	for end := time.Now().Add(drainTotal); time.Now().Before(end); {
-		n, err := so.batch.poll()
-		if err != nil || n == 0 {
+		n := so.batch.poll()
+		if n == 0 {
 			break
 		}
 		so.worker.batch(l, so, n)
