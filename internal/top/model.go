@@ -32,13 +32,8 @@ type row struct {
 	trend      [trendLen]float64
 }
 
-// change returns the exact change since the zero point.
-func (r *row) change() string {
-	if r.kind == "text" {
-		return "0"
-	}
-	return numfmt.Difference(r.text, r.base)
-}
+// change returns the exact change of a number since the zero point.
+func (r *row) change() string { return numfmt.Difference(r.text, r.base) }
 
 // rebase sets the zero point.
 func (r *row) rebase(base string) {

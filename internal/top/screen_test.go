@@ -394,7 +394,7 @@ func TestShortNumbers(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	for in, want := range map[string]string{
-		"q": "q", "/ab\r": "/ a b enter", "\x1b[A\x1bOB\x1b[6~": "up down pgdn", "\x1b": "esc", "\x1b[1;5C\x1b[200~j": "j", "\x1b[": "",
+		"q": "q", "/ab\r": "/ a b enter", "\x1b[A\x1bOB\x1b[6~": "up down pgdn", "\x1b": "esc", "\x1b[1;5C\x1b[200~j": "j", "\x1b[": "", "\x1b[Ej\x1b[@k\x1b[~l": "j k l",
 		"é\xff\x7f\x03": "é backspace quit", "\x04\x08": "quit backspace", "\x15\x0c": "clear redraw", "\x01": "",
 	} {
 		if got := strings.Join(decodeKeys(in), " "); got != want {

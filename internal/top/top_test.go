@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -215,6 +216,13 @@ func TestRun(t *testing.T) {
 		t.Errorf("the terminal is left with %q", all[n:])
 	}
 	f.settled()
+	var paths []string
+	for _, r := range f.open {
+		paths = append(paths, strings.FieldsFunc(r.path, func(c rune) bool { return c == '?' })[0])
+	}
+	if want := []string{"/stats/stream", "/stats/histogram", "/clusters", "/stats/stream"}; !slices.Equal(paths, want) {
+		t.Errorf("requests of %q, want %q", paths, want)
+	}
 }
 
 // TestLostStream: a stream that ends begins again after a delay, and a filter that the
