@@ -379,6 +379,8 @@ func TestSingleErrors(t *testing.T) {
 		{"metrics-pipe", "a.yaml", "admin: {address: {pipe: {path: /a}}, metrics_address: {pipe: {path: /b}}}", "a.yaml:1:55: admin.metrics_address: only of kind socket_address"},
 		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: [redacted] is not one of full, read_only, metrics_only"},
 		{"secret-scalar", "a.yaml", "static_resources: {secrets: [hunter2]}", "static_resources.secrets[0]: secret #0: [redacted] is not a mapping with fields of Secret"},
+		{"secret-in-key", "a.yaml", "sinks: [{otlp: {url: 'http://a', api_token:hunter2}}]", "sinks[0].otlp.api_token:[redacted]: unknown field"},
+		{"secret-in-header", "a.yaml", "sinks: [{otlp: {url: 'http://a', headers: {authorization=hunter2}}}]", "sinks[0].otlp.headers.authorization=[redacted]: not a header"},
 		{"secret-field-first", "a.yaml", "admin: {limits: hunter2, auth: {token: hunter2}}", `admin.limits: "hunter2" is not a mapping`},
 	}
 	for _, tt := range tests {
