@@ -149,7 +149,7 @@ func (v *view) ingestListeners(list []report.Listener) {
 }
 
 func (v *view) relayTargets(list []report.RelayTarget) {
-	g := v.grid("relay-targets", "Targets of the relay", "cards", order{}, column{head: "Target"}, column{head: "State"}, column{head: "Accepted", class: "num"}, column{head: "Sent", class: "num"},
+	g := v.grid("relay-targets", "Targets of the relay", "cards dense", order{}, column{head: "Target"}, column{head: "State"}, column{head: "Accepted", class: "num"}, column{head: "Sent", class: "num"},
 		column{head: "Moved away", class: "num"}, column{head: "Moved here", class: "num"}, column{head: "Lost", class: "num"}, column{head: "Queue"})
 	for i := range list {
 		x := &list[i]
@@ -175,16 +175,19 @@ func (v *view) relayTargets(list []report.RelayTarget) {
 		g.num(fmt.Sprint(x.Sent))
 		g.cell(fmt.Sprint(x.MovedOut), func() { v.counted(x.MovedOut, "warn") })
 		g.num(fmt.Sprint(x.MovedIn))
-		lost := x.Dropped + x.Ambiguous + x.Rejected + x.Long
+		lost := relayLost(x)
 		g.cell(fmt.Sprint(lost), func() { v.counted(lost, "bad") })
 		g.cell(fmt.Sprint(x.QueueBytes), func() { v.queue(uint64(x.QueueBytes), uint64(x.QueueLimit)) })
 	}
 	g.end()
 }
 
+// relayLost returns the lines that a target did not get, or perhaps not.
+func relayLost(x *report.RelayTarget) uint64 { return x.Dropped + x.Ambiguous + x.Rejected + x.Long }
+
 // queue appends the use of a queue in bytes.
 func (v *view) queue(used, limit uint64) {
-	share := float64(used) / float64(limit)
+	share := float64(used) / float64(max(limit, 1))
 	v.bar(share, nearLimit(share))
 	v.Put(h("<span class='sub'>"))
 	v.exact(float64(used), sizeText(float64(used)))()
@@ -210,21 +213,53 @@ func (v *view) rejects(list []report.Rejected) {
 		v.Put(h("</p>\n"))
 		return
 	}
-	g := v.grid("rejects", "Rejected lines", "cards dense", order{}, column{head: "Reason", class: "reason"}, column{head: "Time"}, column{head: "Listener"}, column{head: "Sender"}, column{head: "Line"})
-	for _, r := range list {
-		g.wide("group", v.text(h("<b>"), r.Reason, h("</b> <span class='quiet'>"), plural(r.Count, "line"), h("</span>")))
-		last := slices.Clone(r.Last)
+	g := v.grid("rejects", "Rejected lines", "cards dense", order{}, column{head: "Reason"}, column{head: "Lines", class: "num"}, column{head: "Time"}, column{head: "Listener"}, column{head: "Sender"}, column{head: "Line"})
+	for i := range list {
+		r := &list[i]
+		last := slices.Clone(r.Last[max(0, len(r.Last)-10):])
 		slices.Reverse(last)
-		for _, l := range last[:min(10, len(last))] {
+		if len(last) == 0 {
+			last = append(last, report.RejectedLine{})
+		}
+		rows, rest := last[:1], last[1:]
+		if g.export {
+			rows = last
+		}
+		for _, l := range rows {
 			g.row("")
-			g.cell(r.Reason, v.text(h("<span class='vh'>"), r.Reason, h("</span>")))
+			g.head(r.Reason, nil)
+			g.num(fmt.Sprint(r.Count))
 			g.cell(isoTime(l.Time), func() { v.when(l.Time) })
 			g.cell(l.Listener, v.text(h("<span class='wrap'>"), l.Listener, h("</span>")))
 			g.cell(l.Source, func() { v.orNone(l.Source) })
-			g.cell(l.Line, v.text(h("<a class='mono wrap' href='"), url("ingest", "line", l.Line), h("' title='Explain this line'>"), visible(l.Line), h("</a>")))
+			g.cell(l.Line, func() {
+				v.rejected(l.Line)
+				v.earlier(i, rest)
+			})
 		}
 	}
 	g.end()
+}
+
+// rejected appends a line as a link that explains it.
+func (v *view) rejected(line string) {
+	v.Put(h("<a class='mono wrap' href='"), url("ingest", "line", line), h("' title='Explain this line'>"), visible(line), h("</a>"))
+}
+
+// earlier appends the lines that were rejected before the last one.
+func (v *view) earlier(reason int, list []report.RejectedLine) {
+	if len(list) == 0 {
+		return
+	}
+	v.Put(h("<details class='small' id='earlier-"), reason, h("'><summary>"), len(list), h(" earlier</summary><ul>"))
+	for _, l := range list {
+		v.Put(h("<li>"))
+		v.when(l.Time)
+		v.Put(" ", l.Source, " ")
+		v.rejected(l.Line)
+		v.Put(h("</li>"))
+	}
+	v.Put(h("</ul></details>"))
 }
 
 // visible returns a line with its control characters as symbols.
@@ -265,6 +300,7 @@ func (v *view) tops(rep *report.Report) {
 		return
 	}
 	v.panel("newest-head", "Newest series", func() { v.actions("newest", "/ingest?format=json") }, func() {
+		v.Put(h("<details class='pad' id='newest-list'><summary>Table of the newest series</summary>"))
 		g := v.grid("newest", "Newest series", "cards dense", order{}, column{head: "Name", class: "name"}, column{head: "Kind"}, column{head: "Time"})
 		last := slices.Clone(rep.Newest[max(0, len(rep.Newest)-10):])
 		slices.Reverse(last)
@@ -275,6 +311,7 @@ func (v *view) tops(rep *report.Report) {
 			g.cell(isoTime(x.Time), func() { v.when(x.Time) })
 		}
 		g.end()
+		v.Put(h("</details>\n"))
 	})
 }
 

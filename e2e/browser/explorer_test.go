@@ -105,8 +105,13 @@ func TestCardsOfPhones(t *testing.T) {
 			t.Errorf("%s has rows of %v pixels, want at most %d", path, rows, most)
 		}
 	}
+	// Of many rejected lines, the last of each reason is in view.
+	send(t, d, func(lines *strings.Builder) {
+		lines.WriteString(strings.Repeat("broken line\nbad:x|c\nbad:1|q\n", 20) + "last:1|c\n")
+	})
+	d.Wait("the lines", func(s daemon.Stats) bool { return s["last"] == "1" })
 	p.ready(base(d) + "/ui/ingest")
-	if got := eval[[]float64](p, "[...document.querySelectorAll('#rejects tbody .reason')].map((e) => e.offsetHeight)"); len(got) == 0 || slices.Max(got) > 0 {
-		t.Errorf("the cells without content have the heights %v", got)
+	if got := eval[[]int](p, "[document.documentElement.scrollHeight, ...[...document.querySelectorAll('#rejects tbody tr')].map((row) => row.offsetHeight)]"); got[0] > 2200 || len(got) != 4 || slices.Max(got[1:]) > 120 {
+		t.Errorf("the page and its rejected lines have the heights %v", got)
 	}
 }
