@@ -27,6 +27,14 @@ func (c *circuit) share() float64 {
 	return c.errors / c.requests
 }
 
+// shareText is the share of errors in words; without requests there is none.
+func shareText(c *circuit) string {
+	if c.requests == 0 {
+		return none
+	}
+	return numfmt.Trimmed(c.share()*100, 2) + thin + "%"
+}
+
 // mostTiles is how many clusters the page shows.
 const mostTiles = 200
 
@@ -111,7 +119,7 @@ func (v *view) tile(c *circuit) {
 		meaning = "warn"
 	}
 	v.Put(h("<li class='panel tile' data-cluster='"), c.name, h("'><h2><a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a></h2><p class='big' data-c='errorPercentage' data-value='"), exactValue(c.share()*100), h("'>"),
-		numfmt.Trimmed(c.share()*100, 2), thin, h("%</p><p>"))
+		shareText(c), h("</p><p>"))
 	switch {
 	case c.requests == 0:
 		v.word("quiet", "no requests")

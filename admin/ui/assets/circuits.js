@@ -34,7 +34,7 @@ function show(data) {
     if (value !== undefined) {
       const unit = { p99: '\u202Fms', errorPercentage: '\u202F%' }[e.dataset.c] ?? '';
       e.dataset.value = value;
-      e.textContent = Number(value).toLocaleString('en') + unit;
+      e.textContent = e.dataset.c === 'errorPercentage' && !data.requestCount ? '–' : Number(value).toLocaleString('en') + unit;
     }
   }
   const [meaning, word] = verdict(data);
