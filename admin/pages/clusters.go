@@ -532,7 +532,6 @@ func (v *view) clusterPage(c *status.Cluster) {
 		}
 	}
 	v.Put(h("</dl>\n"))
-	v.stats(func(list *store.View) { v.breakerTable(c, list) })
 	v.panel("hosts-head", "Hosts", func() {
 		v.Put(h("<a class='btn' href='"), url("stats", "filter", "^cluster\\."+quoteMeta(c.ObservabilityName)+"\\."), h("'>Stats</a>"))
 		v.actions("hosts", url("/clusters", "format", "json", "filter", "^"+quoteMeta(c.Name)+"$"))
@@ -543,4 +542,5 @@ func (v *view) clusterPage(c *status.Cluster) {
 		}
 		v.hosts(c, sum.hosts())
 	})
+	v.stats(func(list *store.View) { v.breakerTable(c, list) })
 }
