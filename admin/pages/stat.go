@@ -24,6 +24,7 @@ func showStat(v *view) error {
 	family, network, hidden := "", false, false
 	var before past
 	var over, other line
+	var own []tags.Tag
 	v.stats(func(list *store.View) {
 		c, ok := list.Find(name)
 		if !ok {
@@ -40,10 +41,11 @@ func showStat(v *view) error {
 			other = v.line(&c)
 		}
 		created = c.Created()
+		own = c.AppendTags(nil)
 		if list, given := c.TagSteps(); !given {
 			steps = list
 		} else {
-			for _, t := range c.AppendTags(nil) {
+			for _, t := range own {
 				steps = append(steps, tags.Step{Tag: t})
 			}
 		}
@@ -128,7 +130,7 @@ func showStat(v *view) error {
 				pair("Sinks", v.text(cmp.Or(strings.Join(names, ", "), none)))
 			}
 			if network && v.src.Ingest != nil {
-				for _, x := range v.src.Ingest.Recent().Limits {
+				for _, x := range v.src.Ingest.NearLimits(family, own) {
 					pair("Limit "+strings.ReplaceAll(x.Name, "_", " "), func() { v.limitUse(x) })
 				}
 			}
