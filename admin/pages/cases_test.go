@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/admin/dump"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -335,6 +337,32 @@ func TestOverviewNumbers(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)
 		}
+	}
+	// What does not deliver needs attention, and so do limits that are reached. Limits of a
+	// stat are its own.
+	broken := full(t, func(c *admin.Config) {
+		c.Sources.Clusters, c.Sources.Certificates, c.Sources.ConfigDump, c.Sources.Unready = nil, nil, nil, nil
+		c.Sources.Sinks = func() []flush.SinkStatus {
+			return []flush.SinkStatus{
+				{Name: "slow", Skipped: 3},
+				{Name: "well", Delivery: &flush.SinkDelivery{Kind: "statsd", Target: "10.0.0.1:8125", LastSent: testNow, LastError: errors.New("refused"), LastErrorAt: testNow.Add(-time.Second)}},
+				{Name: "dead", Delivery: &flush.SinkDelivery{Kind: "graphite", Target: "10.0.0.2:2003", Dropped: 4, Lost: 1, LastSent: testNow.Add(-time.Minute), LastError: errors.New("refused"), LastErrorAt: testNow}},
+			}
+		}
+	})
+	found := string(request(broken, "", "").Body)
+	for _, want := range []string{"<b>Sink dead cannot send</b> <span class='quiet'>last sent 1 min ago; refused</span>", "<b>Sink dead lost 5 packets</b>", "<b>Sink slow missed 3 snapshots</b>",
+		"<b>Relay target 10.0.0.6:8125 is down</b> <span class='quiet'>refused</span>", "<b>Relay target 10.0.0.6:8125 lost 7,654 lines</b>", "<b>Limit name_bytes reached</b>", "limit reached</span>",
+		"<b>3 lines rejected</b> <span class='quiet'>no type 2, long 1</span>"} {
+		if !strings.Contains(found, want) {
+			t.Errorf("no %s in\n%s", want, found)
+		}
+	}
+	if strings.Contains(found, "Sink well") {
+		t.Error("a sink that sends again needs attention")
+	}
+	if got, want := string(request(broken, "server?tsv=sinks", "").Body), "Sink\tState\tPackets sent\tlost\tQueue\ndead\tcannot send\t0\t5\t0\nslow\t\t\t\t\nwell\tsending\t0\t0\t0\n"; got != want {
+		t.Errorf("the sinks are %q, want %q", got, want)
 	}
 	quiet := string(request(world(t, "plain", func(c *admin.Config) {
 		own := c.Store.Own()

@@ -101,7 +101,7 @@ func (v *view) limitsNear(list []report.Limit) {
 		return
 	}
 	v.note("warn", "limits-near", func() {
-		v.Put("Nearly reached: ")
+		v.Put("Limits near or reached: ")
 		for i, l := range list {
 			if i > 0 {
 				v.Put(", ")

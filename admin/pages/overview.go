@@ -68,6 +68,7 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 	if input != nil {
 		found = append(found, inputFindings(input)...)
 	}
+	found = append(found, v.sinkFindings()...)
 	v.stats(func(list *store.View) {
 		if x, ok := number(list, "server.admin_exposed"); ok && x > 0 {
 			found = append(found, finding{"warn", "The administration port is open to other machines without authentication", "bind it to loopback, or set admin.auth", "server", "Server"})
@@ -114,10 +115,26 @@ func inputFindings(input *report.Report) (found []finding) {
 			found = append(found, finding{"warn", "The kernel dropped " + plural(l.KernelDrops, "packet"), l.Name + ", receive buffer full", "ingest", "Ingest"})
 		}
 	}
+	for i := range input.Relay {
+		x := &input.Relay[i]
+		if !x.Up {
+			found = append(found, finding{"bad", "Relay target " + x.Name + " is down", x.LastError, "ingest", "Ingest"})
+		}
+		if lost := relayLost(x); lost > 0 {
+			found = append(found, finding{"warn", "Relay target " + x.Name + " lost " + plural(lost, "line"), "", "ingest", "Ingest"})
+		}
+	}
 	for _, x := range input.Limits {
 		if x.Max > 0 {
 			if meaning := nearLimit(float64(x.Use) / float64(x.Max)); meaning != "" {
-				found = append(found, finding{meaning, fmt.Sprintf("Limit %s at %d %%", x.Name, x.Use*100/x.Max), count(x.Use) + " of " + count(x.Max), "ingest", "Ingest"})
+				what, detail := fmt.Sprintf("Limit %s at %d %%", x.Name, x.Use*100/x.Max), count(x.Use)+" of "+count(x.Max)
+				if x.Use >= x.Max {
+					what = "Limit " + x.Name + " reached"
+				}
+				if x.Limited > 0 {
+					detail += ", " + plural(x.Limited, "line") + " held back"
+				}
+				found = append(found, finding{meaning, what, detail, "ingest", "Ingest"})
 				continue
 			}
 		}
@@ -125,8 +142,14 @@ func inputFindings(input *report.Report) (found []finding) {
 			found = append(found, finding{"warn", "Limit " + x.Name + " held back " + plural(x.Limited, "line"), "", "ingest", "Ingest"})
 		}
 	}
+	var rejected uint64
+	var reasons []string
 	for _, r := range input.Rejected {
-		found = append(found, finding{"info", plural(r.Count, "line") + " rejected: " + r.Reason, "", "ingest", "Ingest"})
+		rejected += r.Count
+		reasons = append(reasons, r.Reason+" "+count(r.Count))
+	}
+	if rejected > 0 {
+		found = append(found, finding{"info", plural(rejected, "line") + " rejected", strings.Join(reasons, ", "), "ingest", "Ingest"})
 	}
 	return found
 }
@@ -173,12 +196,14 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 		v.sparkLine(&past)
 		v.Put(h("</dd>"))
 	}
-	figure := func(name, page string, n uint64, unit, note, sum string) {
+	figure := func(name, page string, n uint64, unit string, note func(), sum string) {
 		v.Put(h("<div><dt><a href='"), url(page), h("'>"), name, h("</a></dt><dd><span class='big'"))
 		if sum != "" {
 			v.Put(h(" data-sum='"), sum, h("'"))
 		}
-		v.Put(h(" data-value='"), n, h("'>"), count(n), h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"), note, h("</dd>"))
+		v.Put(h(" data-value='"), n, h("'>"), count(n), h("</span> <small>"), unit, h("</small></dd><dd class='sub'>"))
+		note()
+		v.Put(h("</dd>"))
 		if live && sum != "" {
 			past := v.sumOf(list, sum)
 			v.Put(h("<dd class='sub persecond' data-value='"), exactValue(past.latest), h("'>"), numfmt.Rate(past.latest), h(" /s</dd>"))
@@ -206,19 +231,21 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 				rejected += n
 			}
 		}
-		figure("StatsD samples", "ingest", samples, "", plural(lines, "line"), "ingest.samples.listener.")
-		figure("Packets", "ingest", packets, "", "datagrams", "ingest.packets.listener.")
-		figure("Rejected lines", "ingest", rejected, "", plural(len(input.Rejected), "reason"), "ingest.rejected.listener.")
-		figure("Kernel drops", "ingest", drops, "packets", "", "ingest.kernel_drops.listener.")
+		figure("StatsD samples", "ingest", samples, "", func() {
+			v.Put(h("lines: <span data-sum='ingest.lines.listener.' data-value='"), lines, h("'>"), count(lines), h("</span>"))
+		}, "ingest.samples.listener.")
+		figure("Packets", "ingest", packets, "", v.text("datagrams"), "ingest.packets.listener.")
+		figure("Rejected lines", "ingest", rejected, "", v.text(plural(len(input.Rejected), "reason")), "ingest.rejected.listener.")
+		figure("Kernel drops", "ingest", drops, "packets", v.text(), "ingest.kernel_drops.listener.")
 	}
 	n := v.healthNow()
 	if n.clusters > 0 {
-		figure("Unhealthy hosts", "clusters", uint64(n.bad), "of "+count(n.hosts), plural(n.clusters, "cluster"), "")
+		figure("Unhealthy hosts", "clusters", uint64(n.bad), "of "+count(n.hosts), v.text(plural(n.clusters, "cluster")), "")
 	}
 	counted := func(kind render.Type) int { return render.NewWalk(list, render.Options{Type: kind}).Rest() }
 	counters, gauges, histograms, texts := counted(render.Counters), counted(render.Gauges), counted(render.Histograms), counted(render.TextReadouts)
 	figure("Stats", "stats", uint64(counters+gauges+histograms+texts), "",
-		plural(counters, "counter")+", "+plural(gauges, "gauge")+", "+plural(histograms, "histogram")+", "+plural(texts, "text"), "")
+		v.text(plural(counters, "counter"), ", ", plural(gauges, "gauge"), ", ", plural(histograms, "histogram"), ", ", plural(texts, "text")), "")
 	read := v.src.Memory
 	if read == nil {
 		read = admin.ProcessMemory
@@ -274,7 +301,7 @@ func (v *view) sumOf(list *store.View, prefix string) (sum spark) {
 }
 
 // keyStats selects the stats of the server itself that move on the overview.
-const keyStats = `^(ingest\.(samples|packets|rejected|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`
+const keyStats = `^(ingest\.(samples|lines|packets|rejected|kernel_drops)\.listener|http\.admin|listener\.admin|admin\.|server\.(memory_physical_size|dropped_stat_flushes)$)`
 
 // followOverview appends the address of the stream of what moves on the overview.
 func (v *view) followOverview(list *store.View, top []grown) bool {
@@ -465,8 +492,12 @@ func (v *view) limitUse(x report.Limit) {
 	v.Put(" of ")
 	show(x.Max)()
 	if meaning := nearLimit(float64(x.Use) / float64(max(x.Max, 1))); meaning != "" {
+		word := "limit near"
+		if x.Use >= x.Max {
+			word = "limit reached"
+		}
 		v.Put(" ")
-		v.word(meaning, "limit near")
+		v.word(meaning, word)
 	}
 }
 

@@ -20,6 +20,7 @@ func showServer(v *view) error {
 	v.diagnostics()
 	v.lookups()
 	v.Put(h("</div>\n<div class='stack'>\n"))
+	v.sinkTable()
 	if v.src.Ingest != nil {
 		rep := v.src.Ingest.Report()
 		v.limits(&rep)

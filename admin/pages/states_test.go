@@ -33,7 +33,7 @@ type many struct {
 func (m many) Report() report.Report {
 	var rep report.Report
 	for i := range m.n {
-		rep.Rejected = append(rep.Rejected, report.Rejected{Reason: fmt.Sprint("reason", i), Count: 1})
+		rep.Relay = append(rep.Relay, report.RelayTarget{Name: fmt.Sprint("target", i)})
 	}
 	return rep
 }
@@ -72,7 +72,7 @@ func TestLongLists(t *testing.T) {
 		row    string // once a row
 		more   string // once the list is longer
 	}{
-		{"", 12, "<li class='info'>", "<p class='pad line quiet'>and 1 more</p>"},
+		{"", 12, "<li class='bad'>", "<p class='pad line quiet'>and 1 more</p>"},
 		{"certs", 1000, "<tr><th scope='row'", "<p class='empty'>and 1 more</p>"},
 		{"circuits", 200, "<li class='panel tile'", "<p class='empty'>and 1 more; the <a href='clusters'>"},
 		{"clusters?rows=25", 25, "<tr><th scope='row'", " id='truncated'>Showing 1 to 25 of 26"},

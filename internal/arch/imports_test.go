@@ -76,7 +76,7 @@ func importTable() []importRow {
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/jsontext"}},
 		{"admin/dump", nil},
 		{"admin/ui", nil},
-		{"admin/pages", []string{"admin", "admin/dump", "admin/ui", "certinfo", "flush/history", "histogram", "internal/numfmt", "internal/jsontext", "internal/markup", "render", "server/layers", "server/listeners", "server/logctl", "statsd/report", "store", "upstream/config", "upstream/status"}},
+		{"admin/pages", []string{"admin", "admin/dump", "admin/ui", "certinfo", "flush", "flush/history", "histogram", "internal/numfmt", "internal/jsontext", "internal/markup", "internal/redact", "render", "server/layers", "server/listeners", "server/logctl", "statsd/report", "store", "upstream/config", "upstream/status"}},
 		{"server", []string{
 			"certinfo", "symtab", "histogram", "store", "store/tags", "store/process", "flush", "flush/...", "render", "render/naming", "statsd", "statsd/...",
 			"upstream", "upstream/...", "server/...", "admin", "admin/...", "internal/unixsock",

@@ -1,0 +1,96 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
+)
+
+// sinks returns the sinks by name, none if the client may not see them.
+func (v *view) sinks() []flush.SinkStatus {
+	if v.src.Sinks == nil || !v.permits("/sinks") {
+		return nil
+	}
+	return slices.SortedStableFunc(slices.Values(v.src.Sinks()), func(a, b flush.SinkStatus) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// sinkFailure returns the error of a sink whose last attempt to send failed.
+func sinkFailure(d *flush.SinkDelivery) (why string, failed bool) {
+	if d == nil || d.LastError == nil || d.NextRetry.IsZero() && !d.LastErrorAt.After(d.LastSent) {
+		return "", false
+	}
+	why = d.LastError.Error()
+	if redact.LooksSecret(why) {
+		why = redact.Mark
+	}
+	return why, true
+}
+
+// sinkFindings returns what needs attention in the sinks.
+func (v *view) sinkFindings() (found []finding) {
+	for _, x := range v.sinks() {
+		d := x.Delivery
+		if why, failed := sinkFailure(d); failed {
+			last := "nothing sent yet"
+			if !d.LastSent.IsZero() {
+				last = "last sent " + numfmt.Age(v.now.Sub(d.LastSent)) + " ago"
+			}
+			found = append(found, finding{"bad", "Sink " + x.Name + " cannot send", last + "; " + why, "server", "Server"})
+		}
+		if d != nil && d.Dropped+d.Lost > 0 {
+			found = append(found, finding{"warn", "Sink " + x.Name + " lost " + plural(d.Dropped+d.Lost, "packet"), "", "server", "Server"})
+		}
+		if x.Skipped > 0 {
+			found = append(found, finding{"warn", "Sink " + x.Name + " missed " + plural(x.Skipped, "snapshot"), "it is slower than the flush interval", "server", "Server"})
+		}
+	}
+	return found
+}
+
+// sinkTable appends the sinks and whether they deliver.
+func (v *view) sinkTable() {
+	list := v.sinks()
+	if len(list) == 0 {
+		return
+	}
+	v.panel("sinks-head", "Sinks", func() { v.actions("sinks", "/sinks?format=json") }, func() {
+		g := v.grid("sinks", "Sinks of flushed stats", "cards dense", order{}, column{head: "Sink"}, column{head: "State"}, column{head: "Packets sent", class: "num"}, column{head: "lost", class: "num"}, column{head: "Queue"})
+		for _, x := range list {
+			d := x.Delivery
+			g.row("")
+			g.head(x.Name, func() {
+				v.Put(h("<span class='wrap'>"), x.Name, h("</span>"))
+				if d != nil {
+					v.Put(h("<span class='sub wrap'>"), d.Kind, " ", d.Target, h("</span>"))
+				}
+			})
+			if d == nil {
+				for range 4 {
+					g.shown("", none)
+				}
+				continue
+			}
+			meaning, state := "ok", "sending"
+			why, failed := sinkFailure(d)
+			if failed {
+				meaning, state = "bad", "cannot send"
+			} else if d.LastSent.IsZero() {
+				meaning, state = "quiet", "nothing sent yet"
+			}
+			g.cell(state, func() {
+				v.word(meaning, state)
+				if failed {
+					v.Put(h("<span class='sub wrap'>"), why, h("</span>"))
+				}
+			})
+			g.num(fmt.Sprint(d.Sent))
+			g.cell(fmt.Sprint(d.Dropped+d.Lost), func() { v.counted(d.Dropped+d.Lost, "bad") })
+			g.cell(fmt.Sprint(d.Bytes), func() { v.queue(uint64(d.Bytes), uint64(d.LimitBytes)) })
+		}
+		g.end()
+	})
+}
