@@ -171,7 +171,11 @@ func (v *view) refresh() {
 	v.Put(h("<label><span class='vh'>Refresh</span><select id='refresh'"))
 	if v.moves {
 		first, times = "Live", times[1:]
-		v.Put(h(" data-stream"))
+		v.Put(h(" data-stream='"))
+		if v.page.path == "" {
+			v.Put("5") // seconds until what has no stream is rendered again
+		}
+		v.Put(h("'"))
 	}
 	v.Put(h("><option value=''>"), first, h("</option>"))
 	for _, s := range times {

@@ -107,11 +107,25 @@ func TestOverviewMoves(t *testing.T) {
 	for shown := false; !shown; shown = eval[bool](p, rate+" !== undefined && "+rate+" !== '0'") {
 		p.ready(base(d) + "/ui/")
 	}
+	// Apart from the stream, the page is rendered again now and then.
+	again := func(seconds string) {
+		p.do(chromedp.Evaluate[chromedp.Void]("{ const s = document.querySelector('#refresh'); s.dataset.stream = " + quoted(seconds) + "; s.dispatchEvent(new Event('change')); }"))
+	}
+	again("")
 	rest()
 	p.until(rate + " === '0'")
 	// What moves has its exact value beside it.
 	p.until(`document.querySelector('#top-rates [data-rate="hits"]').closest('[data-value]').dataset.value === '0'`)
 	p.until(`[...document.querySelectorAll('#content [data-sum], #content [data-stat]:not([data-unit])')].every((e) => e.closest('[data-value]').dataset.value === e.textContent.replaceAll(',', ''))`)
+	const received = `document.querySelector('[data-sum="ingest.lines.listener."]').dataset.value`
+	before := eval[string](p, received)
+	lines(t, d, "broken")
+	p.until(received + " !== " + quoted(before))
+	if got := eval[string](p, "document.querySelector('#content').innerText"); strings.Contains(got, "1 line rejected") {
+		t.Error("the stream has what needs attention: this test sees nothing")
+	}
+	again("0.1")
+	p.until("document.querySelector('#content').innerText.includes('1 line rejected')")
 }
 
 // TestClocksDiffer opens a page on a computer whose clock is an hour ahead: a note warns,

@@ -58,6 +58,7 @@ func TestFilterHistory(t *testing.T) {
 	d := start(t)
 	p := open(t)
 	p.ready(base(d) + "/ui/stats")
+	p.until("document.documentElement.dataset.rows")
 	enter := func(filter string) {
 		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const f = document.querySelector('input[name="filter"]'); f.value = %s; f.dispatchEvent(new Event('change', {bubbles: true})); }`, quoted(filter))))
 	}
@@ -66,6 +67,7 @@ func TestFilterHistory(t *testing.T) {
 	}
 	enter("f20")
 	p.ready(base(d) + "/ui/stats")
+	p.until("document.documentElement.dataset.rows")
 	if got := eval[string](p, "[...document.querySelectorAll('#filters option')].map((o) => o.value).join(' ')"); got != "f20 f24 f23 f22 f21 f19 f18 f17 f16 f15 f14 f13 f12 f11 f10 f9 f8 f7 f6 f5" {
 		t.Errorf("the offered filters are %s", got)
 	}

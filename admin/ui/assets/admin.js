@@ -21,7 +21,7 @@ const words = {
 
 const root = document.documentElement;
 export const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-const element = (name, properties = {}, ...children) => {
+export const element = (name, properties = {}, ...children) => {
   const e = document.createElement(name);
   Object.assign(e, properties);
   e.append(...children);
@@ -51,7 +51,7 @@ export const perSecond = (x) => (x === 0 || x >= 10000 ? grouped(Math.round(x)) 
 export const figures = (x) => (Math.abs(x) >= 100 || Number.isInteger(x) ? grouped(Math.round(x)) : grouped(Number(x.toPrecision(3))));
 export const age = (s) => (s < 1 ? words.now : s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`);
 
-const stored = (name, value) => {
+export const stored = (name, value) => {
   try {
     if (value === undefined) {
       return localStorage.getItem(name);
@@ -297,7 +297,7 @@ export async function replace(ids, url) {
     if (latest !== url) {
       return;
     }
-    if (!fresh) {
+    if (!ids.some((id) => fresh?.getElementById(id))) {
       throw new Error('no page');
     }
     const wrong = fresh.querySelector('#validity #filter-error') !== null;
@@ -311,7 +311,11 @@ export async function replace(ids, url) {
     rendered = wrong ? rendered : new URL(url, document.baseURI).search;
     if (!wrong && (ids.includes('results') || ids.includes('content'))) {
       document.title = fresh.title;
-      document.querySelector('.title').replaceWith(fresh.querySelector('.title'));
+      for (const part of ['.title', 'footer']) {
+        document.querySelector(part).replaceWith(fresh.querySelector(part));
+      }
+      localTimes(document.querySelector('footer'));
+      all('nav a').forEach((a) => a.replaceChildren(...fresh.querySelector(`nav a[href="${a.getAttribute('href')}"]`)?.childNodes ?? a.childNodes));
     }
     document.dispatchEvent(new Event('replaced'));
   } catch { /* the old values stay */ }
@@ -390,25 +394,6 @@ function live(form) {
     event.preventDefault();
     now(true);
   });
-  if (soft) {
-    remember(form.elements.filter);
-  }
-}
-
-// remember offers the last filters again.
-function remember(input) {
-  const list = () => JSON.parse(stored('filters') ?? '[]');
-  const options = element('datalist', { id: 'filters' });
-  const offer = () => options.replaceChildren(...list().map((value) => element('option', { value })));
-  offer();
-  input.after(options);
-  input.setAttribute('list', options.id);
-  input.addEventListener('change', () => {
-    if (input.value && !document.getElementById('filter-error')) {
-      stored('filters', JSON.stringify([input.value, ...list().filter((x) => x !== input.value)].slice(0, 20)));
-      offer();
-    }
-  });
 }
 
 // enliven prepares a part of the page.
@@ -458,12 +443,15 @@ function walkBins(plot) {
   });
 }
 
-// Refresh: pages without a stream are rendered again. What is being typed, chosen or
-// read is left alone.
+// Refresh: pages without a stream are rendered again, and so is what does not move on the
+// overview, which costs the server 1 % of its time at most. What is being typed, chosen,
+// pointed at or read is left alone.
+let moved = 0;
+document.addEventListener('pointermove', () => { moved = performance.now(); }, { passive: true });
 const every = document.getElementById('refresh');
 const edited = (e) => (e.type === 'checkbox' || e.type === 'radio' ? e.checked !== e.defaultChecked
   : e.localName === 'select' ? [...e.options].some((o) => o.selected !== o.defaultSelected) && e.selectedIndex > 0 : e.value !== e.defaultValue);
-const busy = () => document.hidden || document.querySelector('dialog') !== null || !getSelection().isCollapsed
+const busy = () => document.hidden || document.querySelector('dialog, .stale, #pause[aria-pressed="true"]') !== null || !getSelection().isCollapsed || performance.now() - moved < 1000
   || document.activeElement.closest('#content :is(input, select, textarea, .plot)') !== null
   || all('#content :is(input:not([type="hidden"]), select, textarea)').some(edited);
 if (every) {
@@ -472,24 +460,27 @@ if (every) {
     every.value = '';
   }
   let timer = 0;
-  const wait = () => {
+  const wait = (took) => {
     clearTimeout(timer);
-    if (every.value && !('stream' in every.dataset)) {
-      timer = setTimeout(again, every.value * 1000);
+    const { stream } = every.dataset; // seconds, or '': all of the page moves
+    const seconds = stream === undefined ? every.value : stream && Math.max(every.value || stream, took / 10);
+    if (seconds) {
+      timer = setTimeout(again, seconds * 1000);
     }
   };
   const again = async () => {
+    const start = performance.now();
     if (!busy()) {
       await replace(['content'], location.pathname + location.search);
     }
-    wait();
+    wait(performance.now() - start);
   };
   every.addEventListener('change', () => {
     parameter('every', every.value);
     document.dispatchEvent(new Event('every'));
-    wait();
+    wait(0);
   });
-  wait();
+  wait(0);
 }
 
 // Theme

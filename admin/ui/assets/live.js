@@ -75,10 +75,13 @@ class Live {
   // renew follows the stats of a view that has replaced another one.
   renew() {
     this.collect();
-    const kept = this.cells;
-    for (const name of this.series.keys()) {
-      if (!kept.has(name) && this.sums.size === 0) {
+    this.sums.clear();
+    for (const [name, s] of this.series) {
+      const { spark } = this.cells.get(name) ?? {};
+      if (!spark && !this.totals.some((e) => name.startsWith(e.dataset.sum))) {
         this.series.delete(name);
+      } else if (spark?.length > 0) { // the page knows more than the stream that begins
+        s.line = new Line(spark[0]);
       }
     }
     if (this.paused !== (parameter('pause') !== '')) {
@@ -403,6 +406,9 @@ class Live {
       }
       e.dataset.value = list.reduce((sum, s) => sum + Number(s.value), 0);
       e.textContent = grouped(e.dataset.value);
+      if (!e.classList.contains('big')) {
+        continue;
+      }
       const rate = list.reduce((sum, s) => sum + (s.rate ?? 0), 0);
       const box = e.closest('div');
       if (ms > 0) {

@@ -1,7 +1,7 @@
-// What can be copied of a row of stats. The buttons are in the row that has the pointer
-// or the focus.
+// What can be copied of a row of stats, by buttons in the row that has the pointer or the
+// focus; and the last filters.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { rowOf, nameOf, say } = await module('admin.js');
+const { rowOf, nameOf, say, element, stored } = await module('admin.js');
 
 const words = {
   copy: 'Copy',
@@ -58,4 +58,26 @@ function offer({ target }) {
 }
 document.addEventListener('focusin', offer);
 document.addEventListener('pointerover', offer, { passive: true });
+// remember offers the last filters again.
+function remember() {
+  const input = document.querySelector('#controls [name="filter"]');
+  if (input.hasAttribute('list')) {
+    return;
+  }
+  const list = () => JSON.parse(stored('filters') ?? '[]');
+  const options = element('datalist', { id: 'filters' });
+  const offer = () => options.replaceChildren(...list().map((value) => element('option', { value })));
+  offer();
+  input.after(options);
+  input.setAttribute('list', options.id);
+  input.addEventListener('change', () => {
+    if (input.value && !document.getElementById('filter-error')) {
+      stored('filters', JSON.stringify([input.value, ...list().filter((x) => x !== input.value)].slice(0, 20)));
+      offer();
+    }
+  });
+}
+
+document.addEventListener('replaced', remember);
+remember();
 document.documentElement.dataset.rows = 'yes';
