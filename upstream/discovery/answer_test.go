@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 // message returns the answer to a question with records in the form of zone
@@ -17,7 +18,28 @@ func message(t testing.TB, name string, rrtype uint16, rcode int, records ...str
 	m.SetQuestion(name, rrtype)
 	m.Response, m.Rcode = true, rcode
 	m.Answer = rrs(t, records...)
+	if rcode > 15 {
+		m.SetEdns0(udpSize, false)
+	}
 	return m
+}
+
+// parsed returns m as this package reads it.
+func parsed(t testing.TB, m *dns.Msg) *answer {
+	t.Helper()
+	b, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func question(name string, rrtype uint16) dnsmessage.Question {
+	return dnsmessage.Question{Name: dnsmessage.MustNewName(name), Type: dnsmessage.Type(rrtype), Class: dnsmessage.ClassINET}
 }
 
 func rrs(t testing.TB, records ...string) []dns.RR {
@@ -75,7 +97,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := addresses(message(t, "a.example.", tt.rrtype, tt.rcode, tt.answer...), dns.Question{Name: "A.example.", Qtype: tt.rrtype, Qclass: dns.ClassINET})
+			got, err := parsed(t, message(t, "a.example.", tt.rrtype, tt.rcode, tt.answer...)).addresses(question("A.example.", tt.rrtype))
 			if line(got) != tt.want {
 				t.Errorf("addresses %q, want %q", line(got), tt.want)
 			}
@@ -90,7 +112,7 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestAnswersToOtherQuestionsDoNotCount(t *testing.T) {
-	q := dns.Question{Name: "a.example.", Qtype: dns.TypeA, Qclass: dns.ClassINET}
+	q := question("a.example.", dns.TypeA)
 	good := func() *dns.Msg { return message(t, "a.example.", dns.TypeA, 0, "a.example. 60 IN A 10.0.0.1") }
 	for name, change := range map[string]func(*dns.Msg){
 		"a question":    func(m *dns.Msg) { m.Response = false },
@@ -102,11 +124,11 @@ func TestAnswersToOtherQuestionsDoNotCount(t *testing.T) {
 	} {
 		m := good()
 		change(m)
-		if got, err := addresses(m, q); err == nil || errors.Is(err, ErrNoAddress) {
+		if got, err := parsed(t, m).addresses(q); err == nil || errors.Is(err, ErrNoAddress) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if _, err := addresses(good(), q); err != nil {
+	if _, err := parsed(t, good()).addresses(q); err != nil {
 		t.Error(err)
 	}
 }
@@ -130,14 +152,14 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(b[:len(b)-3])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := new(dns.Msg)
-		if err := m.Unpack(b); err != nil {
+		a, err := parse(b)
+		if err != nil {
 			return
 		}
 		for _, rrtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
-			got, err := addresses(m, dns.Question{Name: "a.example.", Qtype: rrtype, Qclass: dns.ClassINET})
-			if (err == nil) != (len(got) > 0) || len(got) > len(m.Answer) {
-				t.Fatalf("%d addresses of %d records, %v", len(got), len(m.Answer), err)
+			got, err := a.addresses(question("a.example.", rrtype))
+			if (err == nil) != (len(got) > 0) || len(got) > len(a.records) {
+				t.Fatalf("%d addresses of %d records, %v", len(got), len(a.records), err)
 			}
 			for _, r := range got {
 				if r.Addr.Is4() != (rrtype == dns.TypeA) || r.TTL < 0 || r.TTL > maxTTL {

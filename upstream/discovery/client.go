@@ -3,14 +3,17 @@ package discovery
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"time"
 
-	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -93,7 +96,7 @@ func (c *Client) Lookup(ctx context.Context, q Query) ([]Record, error) {
 		r.settings = &own
 	}
 	records, err := c.search(ctx, &r, first)
-	if second == dns.TypeNone || err == nil && q.Family != config.FamilyAll || ctx.Err() != nil {
+	if second == 0 || err == nil && q.Family != config.FamilyAll || ctx.Err() != nil {
 		return records, err
 	}
 	more, err2 := c.search(ctx, &r, second)
@@ -107,24 +110,24 @@ func (c *Client) Lookup(ctx context.Context, q Query) ([]Record, error) {
 }
 
 // types returns the record types to query. The second one is queried if the first
-// yields nothing or if the family is FamilyAll.
-func types(f config.LookupFamily) (first, second uint16) {
+// yields nothing or if the family is FamilyAll; 0 is none.
+func types(f config.LookupFamily) (first, second dnsmessage.Type) {
 	switch f {
 	case config.FamilyV4Only:
-		return dns.TypeA, dns.TypeNone
+		return dnsmessage.TypeA, 0
 	case config.FamilyV6Only:
-		return dns.TypeAAAA, dns.TypeNone
+		return dnsmessage.TypeAAAA, 0
 	case config.FamilyV4Preferred:
-		return dns.TypeA, dns.TypeAAAA
+		return dnsmessage.TypeA, dnsmessage.TypeAAAA
 	}
-	return dns.TypeAAAA, dns.TypeA
+	return dnsmessage.TypeAAAA, dnsmessage.TypeA
 }
 
 // ofType returns the addresses that fit records of that type.
-func ofType(list []netip.Addr, rrtype uint16) []Record {
+func ofType(list []netip.Addr, rrtype dnsmessage.Type) []Record {
 	var records []Record
 	for _, a := range list {
-		if rrtype == dns.TypeA && a.Is4() || rrtype == dns.TypeAAAA && a.Is6() {
+		if rrtype == dnsmessage.TypeA && a.Is4() || rrtype == dnsmessage.TypeAAAA && a.Is6() {
 			records = append(records, Record{Addr: a})
 		}
 	}
@@ -133,7 +136,7 @@ func ofType(list []netip.Addr, rrtype uint16) []Record {
 
 // search tries the name with the search list, until a name has addresses or a server
 // answers definitely.
-func (c *Client) search(ctx context.Context, r *request, rrtype uint16) ([]Record, error) {
+func (c *Client) search(ctx context.Context, r *request, rrtype dnsmessage.Type) ([]Record, error) {
 	err := fmt.Errorf("%w: %q is not a valid DNS name", ErrNoAddress, r.Name)
 	var refused error
 	for _, name := range r.names(r.Name, r.NoSearch) {
@@ -154,9 +157,12 @@ func (c *Client) search(ctx context.Context, r *request, rrtype uint16) ([]Recor
 }
 
 // ask queries the servers in turn until one gives a definite answer.
-func (c *Client) ask(ctx context.Context, r *request, name string, rrtype uint16) ([]Record, error) {
-	q := dns.Question{Name: name, Qtype: rrtype, Qclass: dns.ClassINET}
-	var err error
+func (c *Client) ask(ctx context.Context, r *request, name string, rrtype dnsmessage.Type) ([]Record, error) {
+	full, err := dnsmessage.NewName(name)
+	if err != nil {
+		return nil, err
+	}
+	q := dnsmessage.Question{Name: full, Type: rrtype, Class: dnsmessage.ClassINET}
 	for range r.attempts {
 		for _, server := range r.servers {
 			var records []Record
@@ -170,34 +176,40 @@ func (c *Client) ask(ctx context.Context, r *request, name string, rrtype uint16
 }
 
 // exchange queries one server.
-func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort, q dns.Question) ([]Record, error) {
-	m := &dns.Msg{Question: []dns.Question{q}}
-	m.RecursionDesired = true
-	m.SetEdns0(udpSize, false)
+func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort, q dnsmessage.Question) ([]Record, error) {
 	network := "udp"
 	if r.TCP {
 		network = "tcp"
 	}
-	answer, err := c.send(ctx, m, network, server, r.timeout)
-	if err == nil && (answer.Rcode == dns.RcodeFormatError || answer.Rcode == dns.RcodeNotImplemented) {
-		m.Extra = nil // an old server may not know what that is
-		answer, err = c.send(ctx, m, network, server, r.timeout)
+	var edns dnsmessage.ResourceHeader
+	if err := edns.SetEDNS0(udpSize, dnsmessage.RCodeSuccess, false); err != nil {
+		return nil, err
 	}
-	if answer != nil && answer.Truncated && !r.TCP { // even if it is cut off in the middle
-		answer, err = c.send(ctx, m, "tcp", server, r.timeout)
+	m := dnsmessage.Message{
+		Header:      dnsmessage.Header{RecursionDesired: true},
+		Questions:   []dnsmessage.Question{q},
+		Additionals: []dnsmessage.Resource{{Header: edns, Body: &dnsmessage.OPTResource{}}},
+	}
+	a, err := c.send(ctx, &m, network, server, r.timeout)
+	if err == nil && (a.RCode == dnsmessage.RCodeFormatError || a.RCode == dnsmessage.RCodeNotImplemented) {
+		m.Additionals = nil // an old server may not know what that is
+		a, err = c.send(ctx, &m, network, server, r.timeout)
+	}
+	if a != nil && a.Truncated && !r.TCP { // even if it is cut off in the middle
+		a, err = c.send(ctx, &m, "tcp", server, r.timeout)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("discovery: asking %s for %q: %w", server, q.Name, err)
 	}
-	if answer.Truncated {
+	if a.Truncated {
 		return nil, fmt.Errorf("discovery: asking %s for %q: truncated answer", server, q.Name)
 	}
-	return addresses(answer, q)
+	return a.addresses(q)
 }
 
 // send sends m over a new connection and returns the answer. The identifier and the
 // port are new each time, so that answers are hard to forge.
-func (c *Client) send(ctx context.Context, m *dns.Msg, network string, server netip.AddrPort, timeout time.Duration) (*dns.Msg, error) {
+func (c *Client) send(ctx context.Context, m *dnsmessage.Message, network string, server netip.AddrPort, timeout time.Duration) (*answer, error) {
 	try, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := c.c.Dial(try, network, server.String())
@@ -206,15 +218,62 @@ func (c *Client) send(ctx context.Context, m *dns.Msg, network string, server ne
 	}
 	defer conn.Close()
 	defer context.AfterFunc(try, func() { conn.Close() })()
-	m.Id = dns.Id()
-	client := dns.Client{Net: network, UDPSize: udpSize, Timeout: timeout}
-	answer, _, err := client.ExchangeWithConnContext(try, m, &dns.Conn{Conn: conn})
-	switch late := net.Error(nil); {
+	a, err := converse(conn, m, network == "tcp")
+	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case try.Err() != nil, errors.As(err, &late) && late.Timeout():
+	case try.Err() != nil:
 		return nil, fmt.Errorf("no answer in %v: %w", timeout, context.DeadlineExceeded)
 	}
-	return answer, err
+	return a, err
+}
+
+// converse sends m with a new identifier and reads the answer. If the header of the
+// answer is valid, it is returned even with an error.
+func converse(conn net.Conn, m *dnsmessage.Message, stream bool) (*answer, error) {
+	var id [2]byte
+	rand.Read(id[:])
+	m.ID = binary.BigEndian.Uint16(id[:])
+	b, err := m.AppendPack(make([]byte, 2, 512)) // behind the length
+	if err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint16(b, uint16(len(b)-2))
+	if !stream {
+		b = b[2:]
+	}
+	if _, err := conn.Write(b); err != nil {
+		return nil, err
+	}
+	for {
+		b, err := receive(conn, stream)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(b) < headerSize:
+			return nil, errors.New("short answer")
+		case [2]byte(b) == id:
+			return parse(b)
+		case stream:
+			return nil, errors.New("the answer is to another query")
+		}
+		// A late answer to an earlier query, or a forged one.
+	}
+}
+
+// receive reads one message.
+func receive(conn net.Conn, stream bool) ([]byte, error) {
+	if !stream {
+		b := make([]byte, udpSize)
+		n, err := conn.Read(b)
+		return b[:n], err
+	}
+	var size [2]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint16(size[:]))
+	_, err := io.ReadFull(conn, b)
+	return b, err
 }

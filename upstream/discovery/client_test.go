@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -218,14 +220,20 @@ func (p *pipes) dial(ctx context.Context, network, address string) (net.Conn, er
 	ours, theirs := net.Pipe()
 	go func() {
 		defer theirs.Close()
-		conn := dns.Conn{Conn: theirs}
 		for {
-			m, err := conn.ReadMsg()
-			if err != nil {
+			b, err := receive(theirs, network == "tcp")
+			m := new(dns.Msg)
+			if err != nil || m.Unpack(b) != nil {
 				return
 			}
 			if answer := p.serve(network, address, m); answer != nil {
-				_ = conn.WriteMsg(answer)
+				if b, err = answer.Pack(); err != nil {
+					return
+				}
+				if network == "tcp" {
+					b = append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
+				}
+				_, _ = theirs.Write(b)
 			}
 		}
 	}()
@@ -291,6 +299,33 @@ func TestForgedAnswersFail(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
+}
+
+// An answer to another query is skipped over UDP, where it may be late or forged, and an
+// error over TCP.
+func TestAnswersToOtherQueries(t *testing.T) {
+	for _, network := range []string{"udp", "tcp"} {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			b, err := receive(theirs, network == "tcp")
+			if err != nil {
+				return
+			}
+			for _, id := range []byte{b[1] + 1, b[1]} {
+				refused := []byte{b[0], id, 0x80, byte(dns.RcodeRefused), 0, 1, 0, 0, 0, 0, 0, 0} // and no question
+				if network == "tcp" {
+					refused = append([]byte{0, 12}, refused...)
+				}
+				_, _ = theirs.Write(refused)
+			}
+		}()
+		a, err := converse(ours, &dnsmessage.Message{}, network == "tcp")
+		ours.Close()
+		if network == "udp" && (err != nil || a.RCode != dns.RcodeRefused) || network == "tcp" && err == nil {
+			t.Errorf("%s: %v, %v", network, a, err)
+		}
+	}
 }
 
 func TestLookupEndsWithItsContext(t *testing.T) {

@@ -1,23 +1,23 @@
 package discovery
 
 import (
-	"bufio"
-	"bytes"
-	"io"
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/miekg/dns"
 
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
 // maxSystemFile bounds the size of a system file, in bytes.
 const maxSystemFile = 16 << 20
+
+// maxName bounds a name with its final dot, in bytes.
+const maxName = 254
 
 // systemFile is a file that is read again when it changes. The last good content stays
 // in use.
@@ -66,7 +66,7 @@ type settings struct {
 
 func newSystem(resolv, hosts string, log *slog.Logger) *system {
 	s := &system{log: log, resolv: systemFile{path: resolv}, hosts: systemFile{path: hosts}}
-	s.settings = readSettings(strings.NewReader(""))
+	s.settings = readSettings("")
 	return s
 }
 
@@ -75,25 +75,38 @@ func (s *system) current() (*settings, map[string][]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if text, ok := s.resolv.changed(s.log); ok {
-		s.settings = readSettings(bytes.NewReader(text))
+		s.settings = readSettings(string(text))
 	}
 	if text, ok := s.hosts.changed(s.log); ok {
-		s.addresses = readHosts(bytes.NewReader(text))
+		s.addresses = readHosts(string(text))
 	}
 	return s.settings, s.addresses
 }
 
 // readSettings reads a resolver configuration. It skips invalid lines. Without servers
 // it uses the settings of this machine.
-func readSettings(r io.Reader) *settings {
+func readSettings(text string) *settings {
 	out := &settings{ndots: 1, timeout: 5 * time.Second, attempts: 2}
-	if c, err := dns.ClientConfigFromReader(shortLines(r)); err == nil {
-		out.search, out.ndots = c.Search, c.Ndots
-		out.timeout = time.Duration(min(c.Timeout, 30)) * time.Second
-		out.attempts = min(c.Attempts, 5)
-		for _, text := range c.Servers {
-			if a, err := netip.ParseAddr(text); err == nil && len(out.servers) < 3 {
-				out.servers = append(out.servers, netip.AddrPortFrom(a, 53))
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		values := fields[1:]
+		switch fields[0] {
+		case "nameserver":
+			if len(values) > 0 && len(out.servers) < 3 {
+				if a, err := netip.ParseAddr(values[0]); err == nil {
+					out.servers = append(out.servers, netip.AddrPortFrom(a, 53))
+				}
+			}
+		case "domain":
+			out.search = values[:min(len(values), 1)]
+		case "search":
+			out.search = values
+		case "options":
+			for _, option := range values {
+				out.option(option)
 			}
 		}
 	}
@@ -103,32 +116,35 @@ func readSettings(r io.Reader) *settings {
 	return out
 }
 
-// shortLines returns the lines of r without those at which the parser of resolver
-// configurations would stop.
-func shortLines(r io.Reader) io.Reader {
-	var kept bytes.Buffer
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxSystemFile+1) // no line is longer
-	for lines.Scan() {
-		if line := lines.Bytes(); len(line) < bufio.MaxScanTokenSize {
-			kept.Write(line)
-			kept.WriteByte('\n')
-		}
+// option applies an option of a resolver configuration. A value that is not a number
+// counts as the smallest.
+func (s *settings) option(text string) {
+	name, value, found := strings.Cut(text, ":")
+	if !found {
+		return
 	}
-	return &kept
+	n, _ := strconv.Atoi(value)
+	switch name {
+	case "ndots":
+		s.ndots = min(max(n, 0), 15)
+	case "timeout":
+		s.timeout = time.Duration(min(max(n, 1), 30)) * time.Second
+	case "attempts":
+		s.attempts = min(max(n, 1), 5)
+	}
 }
 
 // names returns the full names to try for name, in order.
 func (s *settings) names(name string, noSearch bool) []string {
-	full := dns.Fqdn(name)
+	full := absolute(name)
 	list := []string{full}
-	if dns.IsFqdn(name) || noSearch {
+	if full == name || noSearch {
 		return valid(list)
 	}
 	var searched []string
 	for _, domain := range s.search {
 		if domain != "." {
-			searched = append(searched, dns.Fqdn(full+domain))
+			searched = append(searched, absolute(full+domain))
 		}
 	}
 	if strings.Count(name, ".") >= s.ndots {
@@ -137,24 +153,29 @@ func (s *settings) names(name string, noSearch bool) []string {
 	return valid(append(searched, list...))
 }
 
+// absolute returns name with a final dot.
+func absolute(name string) string { return strings.TrimSuffix(name, ".") + "." }
+
 // valid drops names that cannot be queried.
 func valid(names []string) []string {
-	kept := names[:0]
-	for _, n := range names {
-		if _, ok := dns.IsDomainName(n); ok && n != "." {
-			kept = append(kept, n)
+	return slices.DeleteFunc(names, func(n string) bool {
+		if len(n) > maxName {
+			return true
 		}
-	}
-	return kept
+		for label := range strings.SplitSeq(n[:len(n)-1], ".") {
+			if len(label) == 0 || len(label) > 63 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // readHosts reads a hosts file. It skips invalid lines.
-func readHosts(r io.Reader) map[string][]netip.Addr {
+func readHosts(text string) map[string][]netip.Addr {
 	out := make(map[string][]netip.Addr)
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxSystemFile+1) // no line is longer
-	for lines.Scan() {
-		line, _, _ := strings.Cut(lines.Text(), "#")
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
 		fields := strings.Fields(line)
 		if len(fields) < 2 {
 			continue

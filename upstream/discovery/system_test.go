@@ -19,13 +19,13 @@ func TestResolverConfiguration(t *testing.T) {
 		{"empty", "", "[127.0.0.1:53 [::1]:53] [] 1 5s 2"},
 		{"all", "# x\nnameserver 10.0.0.1\nnameserver fd00::1\nsearch a.example b.example\noptions ndots:3 timeout:1 attempts:4 rotate\n", "[10.0.0.1:53 [fd00::1]:53] [a.example b.example] 3 1s 4"},
 		{"scope", "nameserver fe80::1%lo\n", "[[fe80::1%lo]:53] [] 1 5s 2"},
-		{"nonsense", "nameserver ns.example\nnameserver\noptions ndots:x timeout:99999999999 attempts:1000 ndots:-1\nsearch\n\x00\xff", "[127.0.0.1:53 [::1]:53] [] 0 30s 5"},
+		{"nonsense", "nameserver ns.example\nnameserver\noptions ndots:x timeout:99999999999 attempts:1000 ndots:-1 timeout attempts\nsearch\n\x00\xff", "[127.0.0.1:53 [::1]:53] [] 0 30s 5"},
 		{"domain", "domain a.example\n", "[127.0.0.1:53 [::1]:53] [a.example] 1 5s 2"},
 		{"at-most-three", strings.Repeat("nameserver 10.0.0.1\n", 9), "[10.0.0.1:53 10.0.0.1:53 10.0.0.1:53] [] 1 5s 2"},
 		{"endless-line", strings.Repeat("x", 1<<20), "[127.0.0.1:53 [::1]:53] [] 1 5s 2"},
-		{"long-lines", "nameserver 10.0.0.1\n" + fmt.Sprintf("%-65535s\n%-65536s\n%-65537s\n", "nameserver 10.0.0.2", "nameserver 10.0.0.3", "#") + "options ndots:3\nsearch a.example", "[10.0.0.1:53 10.0.0.2:53] [a.example] 3 5s 2"},
+		{"long-lines", "nameserver 10.0.0.1\n" + fmt.Sprintf("%-65535s\n%-65536s\n%-65537s\n", "nameserver 10.0.0.2", "nameserver 10.0.0.3", "#") + "options ndots:3\nsearch a.example", "[10.0.0.1:53 10.0.0.2:53 10.0.0.3:53] [a.example] 3 5s 2"},
 	} {
-		s := readSettings(strings.NewReader(tt.text))
+		s := readSettings(tt.text)
 		if got := fmt.Sprint(s.servers, s.search, s.ndots, s.timeout, s.attempts); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
@@ -53,6 +53,7 @@ func TestSearchList(t *testing.T) {
 		{"x.example", 1, "a..b", false, ""},
 		{strings.Repeat("long.", 60) + "example", 1, "a", false, "a."},
 		{"x", 1, strings.Repeat("a", 64), false, ""},
+		{"", 1, strings.Repeat("a.", 127) + "a", false, ""},
 	} {
 		s := settings{search: strings.Fields(tt.search), ndots: tt.ndots}
 		if got := strings.Join(s.names(tt.name, tt.noSearch), " "); got != tt.want {
@@ -68,7 +69,7 @@ var hostsSeeds = []string{
 }
 
 func TestHostsFile(t *testing.T) {
-	got := readHosts(strings.NewReader(strings.Join(hostsSeeds, "")))
+	got := readHosts(strings.Join(hostsSeeds, ""))
 	want := map[string]string{
 		"localhost": "[127.0.0.1 ::1]", "ip6-localhost": "[::1]", "a.example": "[10.0.0.1 10.0.0.1]", "b": "[10.0.0.1]", "link": "[fe80::1%eth0]",
 	}
@@ -85,7 +86,7 @@ func TestHostsFile(t *testing.T) {
 // TestLongLineInHostsFile: a line of any length hides none of its names, and none of
 // the lines behind it.
 func TestLongLineInHostsFile(t *testing.T) {
-	got := readHosts(strings.NewReader("10.0.0.1 first" + strings.Repeat(" many", 1<<16) + " last\n10.0.0.2 next\n"))
+	got := readHosts("10.0.0.1 first" + strings.Repeat(" many", 1<<16) + " last\n10.0.0.2 next\n")
 	for name, want := range map[string]string{"first": "[10.0.0.1]", "last": "[10.0.0.1]", "next": "[10.0.0.2]"} {
 		if fmt.Sprint(got[name]) != want {
 			t.Errorf("%s: %v, want %s", name, got[name], want)
@@ -101,7 +102,7 @@ func FuzzHosts(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := readHosts(strings.NewReader(text))
+		got := readHosts(text)
 		var b strings.Builder
 		for name, list := range got {
 			if len(list) == 0 || name != hostsKey(name) && name != hostsKey(name)+"." {
@@ -111,7 +112,7 @@ func FuzzHosts(f *testing.F) {
 				fmt.Fprintf(&b, "%s %s.\n", a, name)
 			}
 		}
-		again := readHosts(strings.NewReader(b.String()))
+		again := readHosts(b.String())
 		for name, list := range got {
 			if !slices.Equal(again[name], list) {
 				t.Errorf("%q: %v, again %v", name, list, again[name])
