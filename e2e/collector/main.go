@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/config/configtelemetry"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -70,12 +69,13 @@ func start(http, grpc, file, verdict string) error {
 	}
 	factory := otlpreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*otlpreceiver.Config)
-	cfg.HTTP.Endpoint, cfg.GRPC.NetAddr.Endpoint = http, grpc
+	cfg.Protocols.HTTP.GetOrInsertDefault().ServerConfig.NetAddr.Endpoint = http
+	cfg.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = grpc
 	r, err := factory.CreateMetrics(context.Background(), receiver.Settings{
 		ID: component.NewID(factory.Type()),
 		TelemetrySettings: component.TelemetrySettings{
 			Logger: zap.NewNop(), TracerProvider: trace.NewTracerProvider(), MeterProvider: metric.NewMeterProvider(),
-			MetricsLevel: configtelemetry.LevelNone, Resource: pcommon.NewResource(),
+			Resource: pcommon.NewResource(),
 		},
 	}, cfg, sink)
 	if err != nil {
