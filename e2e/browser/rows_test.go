@@ -11,6 +11,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 )
 
 // TestCopyFromRows copies the name, the exact value and the exposition of a stat, by
@@ -18,13 +20,16 @@ import (
 func TestCopyFromRows(t *testing.T) {
 	t.Parallel()
 	d := start(t)
-	hits(t, d, "1234567")
+	const name = "shop.checkout.requests_of_usual_length"
+	lines(t, d, name+":1234567|c")
+	d.Wait("the line", func(s daemon.Stats) bool { return s[name] == "1234567" })
 	p := open(t)
-	p.ready(base(d) + "/ui/stats?filter=^hits$")
+	p.medium(1280, 1)
+	p.ready(base(d) + "/ui/stats?filter=^" + name + "$")
 	p.until("document.documentElement.dataset.rows")
 	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
-	want := []string{"hits", "1234567", d.Get("/stats/prometheus?filter=^hits$")}
-	if !strings.Contains(want[2], "hits") {
+	want := []string{name, "1234567", d.Get("/stats/prometheus?filter=^" + name + "$")}
+	if !strings.Contains(want[2], "1234567") {
 		t.Fatalf("the exposition is %q", want[2])
 	}
 	copied := func(how string, i int) {
@@ -38,6 +43,14 @@ func TestCopyFromRows(t *testing.T) {
 	x, y := 0.0, 0.0
 	_, err := fmt.Sscan(eval[string](p, "{ const r = document.querySelector('#stats tbody td').getBoundingClientRect(); `${r.x + 5} ${r.y + 5}` }"), &x, &y)
 	p.must("the place of the row", err)
+	p.do(chromedp.MouseEvent("mouseMoved", x, y))
+	p.until("document.querySelector('#stats .copies')")
+	const covered = `(() => { const name = document.querySelector('#stats .pinbox a:not(.pin)'), r = document.createRange(); r.selectNodeContents(name); return r.getBoundingClientRect().right > document.querySelector('.copies').getBoundingClientRect().left; })()`
+	if eval[bool](p, covered) {
+		t.Error("what can be copied covers the name")
+	}
+	_, err = fmt.Sscan(eval[string](p, "{ const r = document.querySelector('#stats .copies').getBoundingClientRect(); `${r.x + r.width / 2} ${r.y + r.height / 2}` }"), &x, &y)
+	p.must("the place of the buttons", err)
 	p.do(chromedp.MouseEvent("mouseMoved", x, y))
 	p.picture("copies")
 	for i := range want {
