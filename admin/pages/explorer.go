@@ -161,7 +161,7 @@ func (v *view) sums(got *admin.Explored) {
 func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 	columns := []column{{head: "Name", class: "name", sort: "name"}, {head: "Series", class: "num", sort: "series"}, {head: "Share", class: "num"}, {head: "New per minute", class: "num", sort: "new"}, {head: "Memory", class: "num", sort: "bytes"}}
 	if got.Rates {
-		columns = append(columns, column{head: "per second", class: "num", sort: "rate"})
+		columns = append(columns, column{head: "Changes per second", class: "num", sort: "rate"})
 	}
 	samples := got.Received && q.Tag == ""
 	if samples {
