@@ -3,6 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -262,24 +265,54 @@ func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, 
 const maxMisused = 100
 
 // noteMisuse logs the first ErrKind of a name, since only the Try functions return it.
-// It is called without a lock, because a logger can count its lines in the store.
+// Without a logger, it keeps the error for SetLogger, since programs create stats
+// before the server that sets one. It is called without a lock, because a logger can
+// count its lines in the store.
 func (s *Store) noteMisuse(sc *Scope, full string, err error) {
-	log := s.refreshers.log.Load()
-	if log == nil || sc.cls.network || !errors.Is(err, ErrKind) {
+	if sc.cls.network || !errors.Is(err, ErrKind) {
 		return // the sender chooses the names of network stats
 	}
 	s.mu.Lock()
-	known := s.misused[full] || len(s.misused) >= maxMisused
+	log := s.refreshers.log.Load()
+	_, known := s.misused[full]
+	known = known || len(s.misused) >= maxMisused
 	if !known {
 		if s.misused == nil {
-			s.misused = make(map[string]bool)
+			s.misused = make(map[string]error)
 		}
-		s.misused[full] = true
+		s.misused[full] = nil
+		if log == nil {
+			s.misused[full] = err
+		}
 	}
 	s.mu.Unlock()
-	if !known {
-		log.Warn("a stat is asked for with the wrong kind; what is recorded there is lost", "error", err)
+	if !known && log != nil {
+		logMisuse(log, err)
 	}
+}
+
+// SetLogger sets the logger for panics of functions that the store calls, and for the
+// first [ErrKind] of a name, also of names that were used before. By default, and if
+// log is nil, neither is logged.
+func (s *Store) SetLogger(log *slog.Logger) {
+	var early []error
+	s.mu.Lock()
+	s.refreshers.log.Store(log)
+	if log != nil {
+		for _, full := range slices.Sorted(maps.Keys(s.misused)) {
+			if err := s.misused[full]; err != nil {
+				early, s.misused[full] = append(early, err), nil
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, err := range early {
+		logMisuse(log, err)
+	}
+}
+
+func logMisuse(log *slog.Logger, err error) {
+	log.Warn("a stat is asked for with the wrong kind; what is recorded there is lost", "error", err)
 }
 
 // takeMode sets the mode of a gauge that has none yet.

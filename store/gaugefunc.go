@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -51,15 +52,15 @@ func (s *Store) refresh() {
 	}
 }
 
-// SetLogger sets the logger for panics of functions that the store calls, and for the
-// first [ErrKind] of a name. By default, and if log is nil, neither is logged.
-func (s *Store) SetLogger(log *slog.Logger) { s.refreshers.log.Store(log) }
-
 // GaugeFunc makes the gauge called name show the result of f, which is called
 // before each view is opened and each flush, under the rules of
 // [Store.BeforeRead]. Values that are not finite are ignored. It fails like
-// [Scope.TryFloatGauge]. f is no longer called once the gauge has ended.
+// [Scope.TryFloatGauge]. f, which must not be nil, is no longer called once the gauge
+// has ended. Of several functions for one gauge, the value is that of the last one.
 func (sc *Scope) GaugeFunc(name string, f func() float64, tgs ...tags.Tag) error {
+	if f == nil {
+		return fmt.Errorf("store: %q: the function is nil", sc.FullName(name))
+	}
 	g, err := sc.TryFloatGauge(name, tgs...)
 	if err != nil {
 		return err

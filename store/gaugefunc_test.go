@@ -49,6 +49,15 @@ func TestGaugeFuncIsCalledForEachView(t *testing.T) {
 	if err := st.Root().GaugeFunc("c", func() float64 { return 0 }); !errors.Is(err, store.ErrKind) {
 		t.Errorf("error %v for the name of a counter", err)
 	}
+	if err := sc.GaugeFunc("nil", nil); err == nil || err.Error() != `store: "s.nil": the function is nil` || st.Has(false, "s.nil") {
+		t.Errorf("error %v without a function", err)
+	}
+	if err := sc.GaugeFunc("g", func() float64 { return 7 }); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(t, st, "s.g"); got != 7 {
+		t.Errorf("value %v, want that of the last function, 7", got)
+	}
 	sc.Close()
 	st.View().Close()
 	x = 10

@@ -69,5 +69,6 @@ const (
 )
 
 // Histogram records a distribution of values; see package histogram for the cost
-// and guarantees of recording. Output shows its state as of the last flush.
+// and guarantees of recording. Output shows its state as of the last flush. A nil
+// histogram, unlike the nil handles of other kinds, must not be used.
 type Histogram = histogram.Histogram

@@ -675,10 +675,15 @@ func TestWrongKindIsLoggedOnce(t *testing.T) {
 	counted := st.Root().Counter("lines")
 	st.Root().Counter("early")
 	st.Root().Gauge("early") // there is no logger yet
+	st.Root().Histogram("early", store.Unspecified)
+	st.SetLogger(nil)
 	st.SetLogger(slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
 		st.Root().Counter("lines").Inc() // a logger may use the store
 		return text.Write(p)
 	}), nil)))
+	if got := text.String(); counted.Total() != 1 || !strings.Contains(got, `\"early\" is a counter, asked for as a gauge`) {
+		t.Errorf("%d lines, want one for the name used before there was a logger:\n%s", counted.Total(), got)
+	}
 	for range 3 {
 		st.Root().Gauge("lines")
 		_, _ = st.Root().TryHistogram("lines", store.Unspecified)
