@@ -118,7 +118,10 @@ func New(cfg Config) (*Scheduler, error) {
 	cfg.Store.KeepEnded()
 	cfg.Store.Own().Help(map[string]string{"server.dropped_stat_flushes": "Flushes that were skipped because the one before took too long."})
 	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Own().Counter("server.dropped_stat_flushes")}
-	for _, sink := range cfg.Sinks {
+	for i, sink := range cfg.Sinks {
+		if sink == nil {
+			return nil, fmt.Errorf("flush: sink %d is nil", i)
+		}
 		w, err := newWorker(sink, &cfg)
 		if err != nil {
 			return nil, err

@@ -398,7 +398,10 @@ func (s *Server) makeFlusher() (err error) {
 		cfg.Before = append(cfg.Before, s.statsd.Flush)
 		cfg.Sweep = s.statsd.Sweep
 	}
-	for _, newSink := range s.cfg.Sinks {
+	for i, newSink := range s.cfg.Sinks {
+		if newSink == nil {
+			return fmt.Errorf("server: Sinks[%d] is nil", i)
+		}
 		sink, err := newSink(s.store, s.logger("stats"), s.dialCluster)
 		if err != nil {
 			return err

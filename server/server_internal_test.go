@@ -53,6 +53,7 @@ func TestFailedParts(t *testing.T) {
 	failed := errors.New("failed")
 	for what, cfg := range map[string]Config{
 		"sink":     {Sinks: []NewSink{func(*store.Store, *slog.Logger, ClusterDialer) (flush.Sink, error) { return nil, failed }}},
+		"no-sink":  {Sinks: []NewSink{nil}},
 		"endpoint": {Endpoints: []admin.Endpoint{{Path: "/stats"}}},
 	} {
 		if _, err := New(cfg); err == nil {
