@@ -3,23 +3,34 @@ package flush_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// printer is a sink that prints the increments of counters.
+// printer is a sink that prints what changed in the scope "shop".
 type printer struct{}
 
 func (printer) Name() string { return "printer" }
 
 func (printer) Flush(snap *store.Snapshot) error {
-	snap.CounterChanges(func(c *store.Cursor, delta uint64) bool {
-		if c.Name() == "orders" {
-			fmt.Println(c.Name(), delta)
+	for c, delta := range snap.CounterChanges {
+		if strings.HasPrefix(c.Name(), "shop.") {
+			fmt.Println(c.Family(), c.AppendTags(nil), "grew by", delta, "to", c.Uint())
 		}
-		return true
-	})
+	}
+	for c := range snap.GaugeChanges {
+		if strings.HasPrefix(c.Name(), "shop.") {
+			fmt.Println(c.Name(), "is", c.Float())
+		}
+	}
+	for c, h := range snap.HistogramChanges {
+		if s := h.Interval; strings.HasPrefix(c.Name(), "shop.") {
+			fmt.Println(c.Name(), "has", s.Count(), "values up to", s.Max(), "with the median", s.Quantile(0.5))
+		}
+	}
 	return nil
 }
 
@@ -30,13 +41,19 @@ func ExampleSink() {
 		fmt.Println(err)
 		return
 	}
-	st.Root().Counter("orders").Add(3)
+	shop := st.Scope("shop")
+	shop.Counter("orders", tags.Tag{Name: "region", Value: "eu"}).Add(3)
+	shop.Gauge("carts").Set(7)
+	shop.Histogram("latency", store.Milliseconds).RecordN(12, 5)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // Run flushes a last time
 	if err := s.Run(ctx); err != nil {
 		fmt.Println(err)
 	}
-	// Output: orders 3
+	// Output:
+	// shop.orders [{region eu}] grew by 3 to 3
+	// shop.carts is 7
+	// shop.latency has 5 values up to 12 with the median 12
 }
 
 func ExampleNew() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -52,6 +53,39 @@ func ExampleServer_Admin() {
 	// Output:
 	// jobs.done: 3
 	// true
+}
+
+// A test of a program sets the clock and ends intervals itself.
+func ExampleServer_Flusher() {
+	now := time.Unix(1000, 0)
+	clock := func() time.Time { return now }
+	st := store.New(store.Options{Now: clock})
+	srv, err := server.New(server.Config{
+		Store: st,
+		Admin: admin.Config{Now: clock},
+		Flush: flush.Config{After: []func(*store.Snapshot){func(snap *store.Snapshot) {
+			for c, delta := range snap.CounterChanges {
+				if c.Name() == "jobs.done" {
+					fmt.Println(delta, "in", snap.Interval)
+				}
+			}
+		}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := st.Scope("jobs").Counter("done")
+	for range 2 {
+		done.Add(3)
+		now = now.Add(10 * time.Second)
+		srv.Flusher().FlushNow()
+	}
+	fmt.Println(done.Value(), "in all")
+	// Output:
+	// 3 in 10s
+	// 3 in 10s
+	// 6 in all
 }
 
 // A TCP proxy: connections to the listener are forwarded to the hosts of a cluster, and
