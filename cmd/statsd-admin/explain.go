@@ -24,13 +24,17 @@ import (
 )
 
 // explainFlags returns the flags of the daemon that affect the explanation of
-// lines.
-func explainFlags(o *Options, r *rawOptions) *pflag.FlagSet {
+// lines, and the flag of statsd_exporter for mapping rules.
+func explainFlags(o *Options, r *rawOptions, x *exporterFlags) *pflag.FlagSet {
 	all := flagSet(o, r)
 	fs := newFlagSet("explain")
-	for _, name := range []string{"config-path", "config-yaml", "allow-unknown-static-fields", "product-name", "help"} {
+	for _, name := range []string{"config-path", "config-yaml", "allow-unknown-static-fields", "product-name"} {
 		fs.AddFlag(all.Lookup(name))
 	}
+	mapping := exporterFlagSet(x).Lookup("statsd.mapping-config")
+	mapping.Usage = "`file` with mapping rules, instead of a configuration: explain as the server with this flag of statsd_exporter"
+	fs.AddFlag(mapping)
+	fs.AddFlag(all.Lookup("help"))
 	return fs
 }
 
@@ -38,7 +42,8 @@ func explainFlags(o *Options, r *rawOptions) *pflag.FlagSet {
 func (p *program) explainCommand() *command {
 	var o Options
 	var r rawOptions
-	fs := explainFlags(&o, &r)
+	var x exporterFlags
+	fs := explainFlags(&o, &r, &x)
 	return &command{
 		name:      "explain",
 		arguments: "[file | line ...]",
@@ -50,13 +55,26 @@ func (p *program) explainCommand() *command {
 			"it were the first one. The exit status is 1 if any line is rejected, and 2 for a\n" +
 			"wrong command line.\n",
 		flags: fs,
-		run:   func(context.Context) int { return p.explain(&o, &r, fs.Args()) },
+		run:   func(context.Context) int { return p.explain(&o, &r, x.MappingConfig, fs.Args()) },
 	}
 }
 
-func (p *program) explain(o *Options, r *rawOptions, files []string) int {
+func (p *program) explain(o *Options, r *rawOptions, mapping string, files []string) int {
 	if err := o.setMode(*r); err != nil {
 		return p.failCommand(usageError{err})
+	}
+	if mapping != "" {
+		if o.ConfigPath+o.ConfigYAML != "" {
+			return p.failCommand(usageError{errors.New("error: --statsd.mapping-config replaces a configuration; without it, name the file in statsd.mapping.file")})
+		}
+		x, _, err := parseExporterOptions([]string{"--statsd.mapping-config", mapping}, p.hardware)
+		if err != nil {
+			return p.failCommand(usageError{err})
+		}
+		if err := x.Exporter.check(); err != nil {
+			return p.fail(err)
+		}
+		o.ConfigYAML = x.ConfigYAML
 	}
 	cfg, err := loadConfig(o)
 	if err != nil {

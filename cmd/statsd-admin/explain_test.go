@@ -58,6 +58,7 @@ func TestExplainStatus(t *testing.T) {
 	good, bad := write(t, "good.txt", "a:1|c\n\n"), write(t, "bad\n.txt", "\nb\n")
 	plain := write(t, "plain.yaml", "statsd: {parse: {dogstatsd: false, influx: false, gauge_signs: absolute}, prefix: p, limits: {line_bytes: 20}}\n")
 	scaled := write(t, "scaled.yaml", "statsd: {mapping: {rules: {mappings: [{match: rt, name: rt_seconds, scale: 0.001}, {match: n, name: m}]}}}\n")
+	exporter := write(t, "exporter.yml", "mappings: [{match: rt.*, name: rt, labels: {to: $1}}]\n")
 	wrong := write(t, "wrong.yaml", "statsd: {parse: 1}\n")
 	tests := []struct {
 		name, stdin    string
@@ -78,6 +79,10 @@ func TestExplainStatus(t *testing.T) {
 			"values:        -1\n", "rejected:        line_too_long at byte 20\n"}, nil},
 		{"scaled", "rt:1500|ms\nn:1|c\nrt:x|s\n", []string{"-c", scaled}, 0, []string{
 			"rule:          1 (rt) at ", "scale:         0.001\n", "stat:          rt_seconds\n", "rule:          2 (n) at ", ":1:84\n      stat:          m\n", "rule:          1 (rt) at ", ":1:39\n      stat:          rt_seconds\n"}, nil},
+		{"exporter", "rt.a:1500|ms\nn.:1|c\n", []string{"--statsd.mapping-config", exporter}, 0, []string{
+			"rule:          1 (rt.*) at " + exporter + ":1:12\n", `series:        rt{to="a"}` + "\n      series unit:   seconds\n", "series:        n_{}\n"}, nil},
+		{"exporter-missing", "", []string{"--statsd.mapping-config=/nowhere.yml"}, 1, nil, []string{"error: --statsd.mapping-config: open /nowhere.yml: no such file or directory\n"}},
+		{"exporter-and-config", "", []string{"--statsd.mapping-config", exporter, "-c", plain}, 2, nil, []string{"error: --statsd.mapping-config replaces a configuration; without it, name the file in statsd.mapping.file\n"}},
 		{"config-yaml", "aa:1|c\n", []string{"--config-yaml", "statsd: {limits: {name_bytes: 1}}"}, 1, []string{"name_too_long at byte "}, nil},
 		{"bad-config", "a:1|c\n", []string{"-c", wrong}, 1, nil, []string{wrong + ":1:17: statsd.parse: "}},
 		{"no-config", "", []string{"-c", "/nowhere.yaml"}, 1, nil, []string{"bootstrap: open /nowhere.yaml: no such file or directory\n"}},
@@ -282,13 +287,13 @@ func TestExplainedSamples(t *testing.T) {
 	}
 }
 
-// TestExplainOfThePages runs the commands with explain that README.md and docs/statsd.md
-// show, the latter with a configuration above it, and expects the output below them.
+// TestExplainOfThePages runs the commands with explain that pages show, all but the first
+// with a configuration or mapping rules above it, and expects the output below them.
 func TestExplainOfThePages(t *testing.T) {
-	command := regexp.MustCompile(`(?m)^    \$ (?:echo|printf '%s\\n') (.*) \| (?:bin/)?statsd-admin explain(?: -c (\S+))?\n`)
+	command := regexp.MustCompile(`(?m)^    \$ (?:echo|printf '%s\\n') (.*) \| (?:bin/)?statsd-admin explain(?: (-c|--statsd.mapping-config) (\S+))?\n`)
 	quoted := regexp.MustCompile(`'([^']*)'`)
-	config := regexp.MustCompile(`(?m)^    statsd:\n(?:    .*\n)+`)
-	pages := []string{"../../README.md", "../../docs/statsd.md"}
+	config := regexp.MustCompile(`(?m)^    (?:statsd|mappings):\n(?:    .*\n)+`)
+	pages := []string{"../../README.md", "../../docs/statsd.md", "../../docs/migration.md"}
 	for i, path := range pages {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -316,7 +321,7 @@ func TestExplainOfThePages(t *testing.T) {
 		}
 		configs, args := []string{""}, []string(nil)
 		if m[4] >= 0 {
-			configs, args = config.FindAllString(page[:m[0]], -1), []string{"-c", page[m[4]:m[5]]}
+			configs, args = config.FindAllString(page[:m[0]], -1), []string{page[m[4]:m[5]], page[m[6]:m[7]]}
 		}
 		var outputs []string
 		for _, c := range configs {

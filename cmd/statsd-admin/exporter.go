@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +21,19 @@ type Exporter struct {
 	TelemetryPath string
 	Lifecycle     bool   // serve /-/reload and /-/quit
 	MappingConfig string // file with mapping rules; "" if there are none
+}
+
+// check returns an error if the file with mapping rules cannot be opened. Later errors
+// would name a place in the configuration made of the flags. e may be nil.
+func (e *Exporter) check() error {
+	if e == nil || e.MappingConfig == "" {
+		return nil
+	}
+	f, err := os.Open(e.MappingConfig)
+	if err != nil {
+		return fmt.Errorf("error: --statsd.mapping-config: %w", err)
+	}
+	return f.Close()
 }
 
 // exporterFlags are the texts of flags of statsd_exporter.

@@ -137,6 +137,10 @@ func TestExporterModes(t *testing.T) {
 			t.Errorf("%s: %q, %q; want %q", args, got, stderr, want)
 		}
 	}
+	status, _, stderr := invoke(nil, "--statsd.mapping-config=/nowhere.yml")
+	if want := "error: --statsd.mapping-config: open /nowhere.yml: no such file or directory\n"; status != 1 || stderr != want {
+		t.Errorf("status %d, %q; want %q", status, stderr, want)
+	}
 	if status, stdout, _ := invoke(nil, "--check-config", "--help"); status != 0 || !strings.Contains(stdout, "--statsd.mapping-config file") {
 		t.Errorf("help: status %d\n%s", status, stdout)
 	}

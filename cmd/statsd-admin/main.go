@@ -96,6 +96,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 		fmt.Fprintln(p.stderr, hotRestartVersion(o))
 		return 0
 	}
+	if err := o.Exporter.check(); err != nil {
+		return p.fail(err)
+	}
 	cfg, err := loadConfig(o)
 	if err != nil {
 		var invalid *bootstrap.Errors
