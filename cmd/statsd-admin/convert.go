@@ -59,7 +59,9 @@ func (p *program) convertCommand() *command {
 func (p *program) convert(from convert.Program, file string) (*convert.Result, error) {
 	switch {
 	case from == "":
-		return nil, errors.New("error: convert needs --from")
+		return nil, errors.New("error: convert needs --from gostatsd, statsd, telegraf or brubeck")
+	case from == "statsd_exporter":
+		return nil, errors.New("error: statsd_exporter needs no conversion: its flags and its mapping file work unchanged")
 	case !slices.Contains(convert.Programs(), from):
 		return nil, fmt.Errorf("error: unknown program '%s': want gostatsd, statsd, telegraf or brubeck", from)
 	case file == "":

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,13 +209,17 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 }
 
 // nearestArgument returns the subcommand that a misspelled one was probably meant to be,
-// or the flag or mode for which someone forgot the dashes.
+// or the flag or mode for which someone forgot the dashes, or --config-path in front of
+// the name of a configuration file.
 func nearestArgument(fs *pflag.FlagSet, word string) string {
 	if fs.Lookup(word) != nil {
 		return "--" + word
 	}
 	if word == "validate" || word == "init_only" {
 		return "--mode " + word
+	}
+	if fs.Lookup("config-path") != nil && slices.Contains([]string{".yaml", ".yml", ".json", ".pb", ".pb_text"}, filepath.Ext(word)) {
+		return "--config-path " + word
 	}
 	return spelling.Nearest(word, func(yield func(string) bool) {
 		for _, c := range new(program).commands() {
@@ -257,9 +262,9 @@ func flagError(fs *pflag.FlagSet, err error) error {
 	return nil
 }
 
-// nearestFlag returns the flag with the fewest changed letters, or the only flag
-// that begins with the name, such as --token-file for --token. It returns "" if more than a
-// third of the name would have to change.
+// nearestFlag returns the flag with the fewest changed letters, or the flags that begin
+// with the name, two at most, such as --token-file for --token. It returns "" if more
+// than a third of the name would have to change.
 func nearestFlag(fs *pflag.FlagSet, name string) string {
 	var names, longer []string
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -269,13 +274,13 @@ func nearestFlag(fs *pflag.FlagSet, name string) string {
 		}
 	})
 	near := spelling.Nearest(name, slices.Values(names), len(name)/3)
-	if near == "" && len(longer) == 1 {
-		near = longer[0]
+	switch {
+	case near != "":
+		return "--" + near
+	case len(longer) == 1 || len(longer) == 2:
+		return "--" + strings.Join(longer, " or --")
 	}
-	if near == "" {
-		return ""
-	}
-	return "--" + near
+	return ""
 }
 
 func (o *Options) setMode(r rawOptions) error {

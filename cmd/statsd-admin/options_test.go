@@ -144,12 +144,14 @@ func TestFlagErrors(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"--nonsense", "error: Couldn't find match for argument: --nonsense"},
 		{"-x", "error: Couldn't find match for argument: -x"},
-		{"file.yaml", "error: Couldn't find match for argument: file.yaml"},
+		{"file.yaml", "error: Couldn't find match for argument: file.yaml; did you mean --config-path file.yaml?"},
+		{"file.txt", "error: Couldn't find match for argument: file.txt"},
 		{"bundel", "error: Couldn't find match for argument: bundel; did you mean bundle?"},
 		{"validate", "error: Couldn't find match for argument: validate; did you mean --mode validate?"},
 		{"version", "error: Couldn't find match for argument: version; did you mean --version?"},
 		{"--hlep", "error: Couldn't find match for argument: --hlep; did you mean --help?"},
-		{"--config", "error: Couldn't find match for argument: --config"}, // two begin with it
+		{"--config", "error: Couldn't find match for argument: --config; did you mean --config-path or --config-yaml?"},
+		{"--enable", "error: Couldn't find match for argument: --enable"}, // three begin with it
 		{"--config-path", "error: Missing a value for this argument: --config-path"},
 		{"--mode test", "error: unknown mode 'test'"},
 		{"--local-address-ip-version v5", "error: unknown IP address version 'v5'"},
@@ -237,15 +239,15 @@ func TestAlphabetsOfOptions(t *testing.T) {
 	}
 }
 
-// TestNearestFlag expects a third of the letters to change at most, or one longer flag.
+// TestNearestFlag expects a third of the letters to change at most, or one or two longer flags.
 func TestNearestFlag(t *testing.T) {
 	fs := newFlagSet("")
-	for _, name := range []string{"abc", "abcdef", "long-name", "long-word", "single-flag"} {
+	for _, name := range []string{"abc", "abcdef", "another", "long-name", "long-word", "single-flag"} {
 		fs.Bool(name, false, "")
 	}
 	for name, want := range map[string]string{
-		"abx": "--abc", "axx": "", "ax": "", "ab": "", "abcxxf": "--abcdef", "abcxxx": "", "abcdf": "--abcdef", "abxdf": "",
-		"long": "", "long-n": "--long-name", "s": "--single-flag", "": "", "x": "",
+		"abx": "--abc", "axx": "", "ax": "", "ab": "--abc or --abcdef", "abcxxf": "--abcdef", "abcxxx": "", "abcdf": "--abcdef", "abxdf": "",
+		"long": "--long-name or --long-word", "a": "", "long-n": "--long-name", "s": "--single-flag", "": "", "x": "",
 	} {
 		if got := nearestFlag(fs, name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
