@@ -261,6 +261,32 @@ func (w *brokenWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// TestEndedMembersAreNotWritten: after the end of its client, or an error of the archive,
+// a file of a bundle passes nothing on.
+func TestEndedMembersAreNotWritten(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		ctx  context.Context
+		errs []error // of the writes
+		left int     // of 5 bytes
+	}{
+		{t.Context(), []error{nil, io.ErrShortWrite, io.ErrShortWrite, io.ErrShortWrite}, 5 - 2*4},
+		{ended, []error{context.Canceled, context.Canceled}, 5},
+	} {
+		to := brokenWriter{5}
+		m := member{ctx: tt.ctx, w: &to, hash: sha256.New()}
+		for i, want := range tt.errs {
+			if _, err := m.Write([]byte("four")); !errors.Is(err, want) {
+				t.Errorf("write %d: %v, want %v", i, err, want)
+			}
+		}
+		if to.n != tt.left {
+			t.Errorf("%d bytes are left, want %d", to.n, tt.left)
+		}
+	}
+}
+
 // TestBundleReportsABrokenWriter wherever it breaks, and the next bundle is whole.
 func TestBundleReportsABrokenWriter(t *testing.T) {
 	s := newServer(t, Config{Sources: newWorld().sources()})

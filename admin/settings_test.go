@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -459,6 +461,34 @@ func TestDrainsAreAudited(t *testing.T) {
 		}
 		if got != want || e.Undoable() {
 			t.Errorf("%s: %s, want %s; undoable: %v", target, got, want, e.Undoable())
+		}
+	}
+}
+
+// TestAuditLines: the log has all of an entry, and nothing where there is nothing to say.
+func TestAuditLines(t *testing.T) {
+	var out bytes.Buffer
+	a := newAuditLog(10, -1, slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})))
+	for _, tt := range []struct {
+		entry AuditEntry
+		want  string
+	}{
+		{AuditEntry{Method: "POST", Path: "/a", Status: 200}, `method=POST path=/a keys="" peer="" principal="" role=none status=200`},
+		{AuditEntry{
+			Method: "POST", Path: "/b", Keys: []string{"k", "l"}, Peer: "p", Principal: Principal{Name: "n", Role: RoleAdmin}, Status: 403, DryRun: true,
+			Until: time.Unix(0, 0).UTC(), Undoes: 1, Reason: "r", Changes: []Change{{"log levels", "x", "y"}, {"k", "", "z"}},
+		}, `method=POST path=/b keys=k,l peer=p principal=n role=admin status=403 dry_run=true until=1970-01-01T00:00:00.000Z undoes=1 reason=r ` +
+			`log_levels.before=x log_levels.after=y k.before="" k.after=z`},
+	} {
+		out.Reset()
+		seq := a.add(tt.entry)
+		if got, want := out.String(), fmt.Sprintf("level=INFO msg=audit seq=%d %s\n", seq, tt.want); got != want {
+			t.Errorf("got  %swant %s", got, want)
 		}
 	}
 }
