@@ -90,6 +90,9 @@ func TestFind(t *testing.T) {
 			"api-shop.count": `api l0="shop"`, "api-.count": `api l0=""`, "api.count": `other l0="api"`, "x-eu.y_ms": `eu l0="x" l1="y"`,
 			"axbybzc": `abc l0="x" l1="ybz"`, "ac": "-", "abc": `abc l0="" l1=""`, "a.b.c": "-",
 		}},
+		{"partial-shared", Config{Rules: []Rule{
+			{Match: "a*.*z.x", Partial: true, Name: "first"}, {Match: "a*.*z.y", Partial: true, Name: "second"}, {Match: "a*.b", Partial: true, Name: "third"},
+		}}, map[string]string{"a.z.x": "first", "ab.cz.y": "second", "a1.b": "third", "a.b.x": "-", "a.z": "-"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,6 +134,7 @@ func TestShadowed(t *testing.T) {
 			{Match: "a*m*z", Partial: true, Name: "x"}, {Match: "bmz", Name: "no_start"}, {Match: "abz", Name: "no_middle"},
 			{Match: "amb", Name: "no_end"}, {Match: "az", Name: "short"}, {Match: "abmcz", Name: "y"},
 		}, false, map[int]int{5: 0}},
+		{"partial-again", []Rule{{Match: "a*.x", Partial: true, Name: "x"}, {Match: "a*.y", Partial: true, Name: "y"}, {Match: "a*.x", Partial: true, Name: "z"}}, false, map[int]int{2: 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
