@@ -356,13 +356,13 @@ func TestTooManyConnections(t *testing.T) {
 	first := dial(t, l)
 	eventually(t, "the first connection", func() bool { return w.active.Value() == 1 })
 	second := dial(t, l)
-	if _, err := io.WriteString(second, "GET / HTTP/1.1\r\n"); err != nil {
-		t.Fatal(err)
-	}
 	for range maxConnections - 2 {
 		dial(t, l)
 	}
 	eventually(t, "all connections", func() bool { return w.active.Value() == maxConnections })
+	if _, err := io.WriteString(second, "GET / HTTP/1.1\r\n"); err != nil { // not before: its time is limited
+		t.Fatal(err)
+	}
 	for i, oldest := range []*client{first, second} {
 		if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" {
 			t.Errorf("status %d, %q", resp.StatusCode, body)
