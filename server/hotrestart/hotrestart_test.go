@@ -353,6 +353,7 @@ func TestSuccessorWithoutStats(t *testing.T) {
 	w := newWorld(t)
 	c := w.dial(Successor{})
 	w.process.has(samples()...)
+	w.process.parcels = []Parcel{{Sink: "a", Data: []byte("packet")}}
 	go func() {
 		<-w.process.quit
 		if err := w.Part().Finish(w.process); err != nil {
