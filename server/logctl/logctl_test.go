@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -398,3 +399,16 @@ func BenchmarkLog(b *testing.B) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestAppendPadded compares numbers around each power of ten with package fmt.
+func TestAppendPadded(t *testing.T) {
+	for digits := 1; digits <= 9; digits++ {
+		for power := 1; power <= 1e9; power *= 10 {
+			for _, n := range []int{power - 1, power, power + 1, 2*power - 1, 2 * power} {
+				if got, want := string(appendPadded([]byte("x"), n, digits)), fmt.Sprintf("x%0*d", digits, n); got != want {
+					t.Errorf("%d with %d digits: %s, want %s", n, digits, got, want)
+				}
+			}
+		}
+	}
+}
