@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,10 +123,66 @@ func TestGroupedBins(t *testing.T) {
 	}
 }
 
+// TestIncompleteDistributions: without bins or a bound there is nothing to draw.
+func TestIncompleteDistributions(t *testing.T) {
+	for _, body := range []string{
+		`{"min":1,"max":2,"bins":[]}`, `{"min":null,"max":2,"bins":[[1,1,1]]}`, `{"min":1,"max":null,"bins":[[1,1,1]]}`, `{}`,
+	} {
+		d, err := readDistribution(strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := d.lines(Style{}, 80, 8); !slices.Equal(lines, []string{"No recorded values"}) {
+			t.Errorf("%s: %q", body, lines)
+		}
+	}
+}
+
+// TestWidths: columns appear from a width on, and the name keeps some of it.
+func TestWidths(t *testing.T) {
+	for width, want := range map[int]string{
+		leastColumns: "", 59: "", 60: " change", 71: " change", 72: " change trend", 95: " change trend", 96: " change trend ago",
+		119: " change trend ago", 120: " change trend ago wide",
+	} {
+		name, value, trend, change, ago := heads(width)
+		got := ""
+		for i, there := range []bool{change, trend, ago, value == wideValue} {
+			if there {
+				got += []string{" change", " trend", " ago", " wide"}[i]
+			}
+		}
+		if got != want || name < 1 {
+			t.Errorf("%d columns:%s and %d for the name, want%s", width, got, name, want)
+		}
+	}
+}
+
 // TestMalformedClusters keeps the reason of a bad answer.
 func TestMalformedClusters(t *testing.T) {
 	if b, err := readBoard(strings.NewReader("{"), 0, nil); err == nil || b != nil || !strings.Contains(err.Error(), "malformed answer") {
 		t.Errorf("%v, %v", b, err)
+	}
+}
+
+// TestBoards: a host counts as unhealthy for any reason, and rates need time between
+// two reads.
+func TestBoards(t *testing.T) {
+	host := func(health string) string {
+		return fmt.Sprintf(`{"stats":[{"name":"rq_total","value":"60"}],"health_status":{%s}}`, health)
+	}
+	answer := `{"cluster_statuses":[{"name":"c","host_statuses":[` + strings.Join([]string{
+		host(`"eds_health_status":"UNHEALTHY"`), host(`"eds_health_status":"HEALTHY"`), host(`"eds_health_status":"DEGRADED"`), host(`"eds_health_status":"UNKNOWN"`),
+		host(`"failed_active_health_check":true,"eds_health_status":"HEALTHY"`), host(`"failed_outlier_check":true`), host(`"excluded_via_immediate_hc_fail":true`),
+		host(`"failed_outlier_check":false`),
+	}, ",") + "]}]}"
+	for elapsed, rate := range map[int64]float64{-1: 0, 0: 0, 1: 480_000, 4000: 120} {
+		b, err := readBoard(strings.NewReader(answer), 1000+elapsed, &board{totals: map[string]float64{"c": 0}, millis: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := b.rows[0]; c.hosts != 8 || c.healthy != 4 || c.rate != rate {
+			t.Errorf("after %d ms: %d of %d hosts are healthy, want 4 of 8; %v requests per second, want %v", elapsed, c.healthy, c.hosts, c.rate, rate)
+		}
 	}
 }
 
