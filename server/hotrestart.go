@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -305,9 +306,9 @@ func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 	return nil, fmt.Errorf("server: no free base id after %d attempts", tries)
 }
 
-// writeFile writes a file. It fails for a symbolic link.
+// writeFile writes a file. It fails for a symbolic link, and for a pipe that nobody reads.
 func writeFile(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|nofollow.Flag, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|nofollow.Flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/server"
@@ -86,7 +87,17 @@ func TestRuntimeWithoutAdminLayer(t *testing.T) {
 // logs the error and continues.
 func TestUnwritableAddressFile(t *testing.T) {
 	dir := t.TempDir()
-	logFile, path := filepath.Join(dir, "log"), filepath.Join(dir, "nowhere", "address")
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	checkUnwritableAddressFile(t, pipe)
+	checkUnwritableAddressFile(t, filepath.Join(dir, "nowhere", "address"))
+}
+
+func checkUnwritableAddressFile(t *testing.T, path string) {
+	t.Helper()
+	logFile := filepath.Join(t.TempDir(), "log")
 	loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Format: "%l %n %v", Path: logFile})
 	if err != nil {
 		t.Fatal(err)
