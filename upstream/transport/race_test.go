@@ -182,19 +182,24 @@ func TestAttemptsPanic(t *testing.T) {
 	}
 }
 
-// TestWatchedDirectoriesAreCounted: a directory is watched until its last context has gone,
-// and removing a context again does nothing.
+// TestWatchedDirectoriesAreCounted: a directory is watched until its last context is closed,
+// and closing a context again does nothing. A rejected context leaves nothing behind.
 func TestWatchedDirectoriesAreCounted(t *testing.T) {
 	f := New(Config{})
-	a, b := &tlsContext{directories: []string{"/a", "/both"}}, &tlsContext{directories: []string{"/both"}}
+	a, b := &tlsContext{f: f, directories: []string{"/both", "/a"}}, &tlsContext{f: f, directories: []string{"/both"}}
 	f.add(a)
 	f.add(b)
-	f.remove(a)
-	f.remove(a)
+	if _, err := f.newTLSContext("c", &config.TLS{TLSCommon: config.TLSCommon{Validation: &config.Validation{
+		TrustedCA: config.Data{Kind: config.DataFile, Name: t.TempDir() + "/none.pem"}, WatchedDirectory: "/rejected",
+	}}}, "tls", nil); err == nil {
+		t.Error("a missing file was read")
+	}
+	a.close()
+	a.close()
 	if len(f.watched) != 1 || f.watched["/both"] != 1 || len(f.contexts) != 1 {
 		t.Errorf("%d contexts watch %v", len(f.contexts), f.watched)
 	}
-	f.remove(b)
+	b.close()
 	if len(f.watched)+len(f.contexts) != 0 {
 		t.Errorf("left: %d contexts, watched %v", len(f.contexts), f.watched)
 	}

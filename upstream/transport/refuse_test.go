@@ -46,6 +46,9 @@ func TestRefusals(t *testing.T) {
 	validation := func(change func(*config.Validation)) func(*config.TLS) {
 		return func(c *config.TLS) { change(c.Validation) }
 	}
+	stapled := func(text string) func(*config.TLS) {
+		return cert(func(c *config.Certificate) { c.OCSPStaple = inline(text) })
+	}
 	noCA := func(change func(*config.Validation)) func(*config.TLS) {
 		return validation(func(v *config.Validation) { v.TrustedCA = config.Data{}; change(v) })
 	}
@@ -71,10 +74,10 @@ func TestRefusals(t *testing.T) {
 			common + `.key_log: not supported`},
 		{"signature-algorithms", func(c *config.TLS) { c.SignatureAlgorithms = []string{"ed25519"} },
 			common + `.tls_params.signature_algorithms: the list cannot be changed here, leave it out`},
-		{"cipher", func(c *config.TLS) { c.CipherSuites = []string{"ECDHE-RSA-AES128-GCM-SHA256", "RC4"} },
+		{"cipher", func(c *config.TLS) { c.CipherSuites = []string{"ECDHE-ECDSA-AES128-GCM-SHA256", "RC4"} },
 			common + `.tls_params.cipher_suites[1]: "RC4" is not one of ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-ECDSA-CHACHA20-POLY1305, ECDHE-RSA-AES128-GCM-SHA256, ECDHE-RSA-CHACHA20-POLY1305, ECDHE-ECDSA-AES256-GCM-SHA384, ECDHE-RSA-AES256-GCM-SHA384, ECDHE-ECDSA-AES128-SHA, ECDHE-RSA-AES128-SHA, AES128-GCM-SHA256, AES128-SHA, ECDHE-ECDSA-AES256-SHA, ECDHE-RSA-AES256-SHA, AES256-GCM-SHA384, AES256-SHA`},
-		{"curve", func(c *config.TLS) { c.Curves = []string{"P-224"} },
-			common + `.tls_params.ecdh_curves[0]: "P-224" is not one of X25519, P-256, P-384, P-521, X25519MLKEM768`},
+		{"curve", func(c *config.TLS) { c.Curves = []string{"X25519", "P-224"} },
+			common + `.tls_params.ecdh_curves[1]: "P-224" is not one of X25519, P-256, P-384, P-521, X25519MLKEM768`},
 		{"versions", func(c *config.TLS) { c.MinVersion, c.MaxVersion = config.TLS13, config.TLS12 },
 			common + `.tls_params.tls_minimum_protocol_version: TLS 1.3 is above the maximum TLS 1.2`},
 		{"pkcs12", cert(func(c *config.Certificate) { c.PKCS12 = inline("hunter2") }),
@@ -99,8 +102,13 @@ func TestRefusals(t *testing.T) {
 			common + `.tls_certificates[0].certificate_chain: <inline>: no certificate in PEM form`},
 		{"broken-certificate", cert(func(c *config.Certificate) { c.Chain = inline(certPEM([]byte("hunter2"))) }),
 			common + `.tls_certificates[0].certificate_chain: <inline>: certificate 1: x509: malformed certificate`},
-		{"broken-staple", cert(func(c *config.Certificate) { c.OCSPStaple = inline("hunter2") }),
-			common + `.tls_certificates[0].ocsp_staple: <inline>: not an OCSP response`},
+		{"broken-staple", stapled("hunter2"), common + `.tls_certificates[0].ocsp_staple: <inline>: not an OCSP response`},
+		{"cut-staple", stapled(staple(t, 0, 1, start(), start())[:40]), common + `.tls_certificates[0].ocsp_staple: <inline>: not an OCSP response`},
+		{"staple-with-error", stapled(staple(t, 6, 1, start(), start())),
+			common + `.tls_certificates[0].ocsp_staple: <inline>: the OCSP response is an error, status 6`},
+		{"staple-for-none", stapled(staple(t, 0, 0, start(), start())), common + `.tls_certificates[0].ocsp_staple: <inline>: not an OCSP response`},
+		{"staple-for-two", stapled(staple(t, 0, 2, start(), start())),
+			common + `.tls_certificates[0].ocsp_staple: <inline>: the OCSP response is about 2 certificates, not one`},
 		{"broken-ca", validation(func(v *config.Validation) { v.TrustedCA = inline("hunter2") }),
 			common + `.validation_context.trusted_ca: <inline>: no certificate in PEM form`},
 		{"broken-crl", validation(func(v *config.Validation) { v.CRL = inline("hunter2") }),
