@@ -50,6 +50,7 @@ func newRig(t testing.TB, fields string, addresses ...string) *rig {
 	r.Transport = &Transport{Pools: pools, Cluster: func() *upstream.Handle { return r.m.Cluster("c") }, Timeout: time.Minute}
 	t.Cleanup(func() {
 		pools.Drain(nil, nil)
+		r.checkReleased()
 		r.m.Close()
 	})
 	r.put(clusterText(fields, addresses...))
@@ -85,6 +86,28 @@ func (r *rig) check(want map[string]int) {
 	for name, w := range want {
 		if got := r.value(name); got != w {
 			r.t.Errorf("%s = %d, want %d", name, got, w)
+		}
+	}
+}
+
+// checkReleased checks that the circuit breakers hold nothing, and that nothing was
+// released that was not taken.
+func (r *rig) checkReleased() {
+	r.t.Helper()
+	c := r.m.Cluster("c").Current()
+	if c == nil {
+		return
+	}
+	for p := range upstream.Priority(2) {
+		b := c.Breakers(p)
+		for name, held := range map[string]*upstream.Resource{
+			"connections": &b.Connections, "pending": &b.Pending, "requests": &b.Requests, "retries": &b.Retries, "pools": &b.Pools,
+		} {
+			held.Take()
+			if n := held.Current(); n != 1 {
+				r.t.Errorf("priority %d: the circuit breaker counts %d %s, want only the one just taken", p, n, name)
+			}
+			held.Release()
 		}
 	}
 }
