@@ -113,6 +113,7 @@ func TestRunsOfErrors(t *testing.T) {
 		{"gateway not enforced", oneHost, []int{503, 503, 502, 504, 503}, nil, map[Kind]uint64{ConsecutiveGatewayFailure: 1, Consecutive5xx: 1}, true},
 		{"gateway broken by 500", both, []int{503, 503, 500, 503, 503}, nil, map[Kind]uint64{Consecutive5xx: 1}, true},
 		{"gateway broken by 500 again", func(s *config.Outlier) { both(s); s.Consecutive5xx = 0 }, []int{503, 503, 503, 500, 503, 503, 503, 503}, nil, nil, false},
+		{"gateway broken by 200", both, []int{503, 503, 503, 503, 200, 503, 503, 503, 503}, nil, nil, false},
 		{"gateway enforced first", both, []int{503, 503, 503, 503, 503}, nil, map[Kind]uint64{ConsecutiveGatewayFailure: 1}, true},
 		{"results become codes", oneHost, nil, []res{{host.ConnectTimeout, 0}, {host.ConnectFailed, 0}, {host.RequestFailed, 0}, {host.RequestTimeout, 0}, {host.ConnectSuccess, 0}, {host.ConnectFailed, 0}}, map[Kind]uint64{Consecutive5xx: 1}, true},
 		{"a code decides", oneHost, nil, []res{{host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}, {host.ConnectFailed, 200}}, nil, false},
