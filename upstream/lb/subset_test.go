@@ -250,6 +250,7 @@ func TestDifferentValuesDiffer(t *testing.T) {
 		map[string]any{"a": true, "b": 1.0}, []any{"a"}, []any{"a", "b"}, []any{"ab"}, []any{[]any{"a"}, "b"}, []any{[]any{"a", "b"}},
 		[]any{"a", true}, []any{"b", true}, []any{"a", false}, []any{"b", false}, []any{"a", nil}, []any{"b", nil}, []any{"a", 1.0}, []any{"b", 1.0},
 		[]any{"a", []any{}}, []any{"b", []any{}}, []any{"a", map[string]any{}}, []any{"b", map[string]any{}},
+		[]any{map[string]any{"a": nil}, map[string]any{"b": nil}}, []any{map[string]any{"a": nil, "b": nil}, map[string]any{}},
 	} {
 		id := valueID(v)
 		if other, ok := seen[id]; ok {
