@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -102,11 +103,11 @@ func lookup(w *Response, r *Request, name string, recording *atomic.Bool) error 
 // deltaProfile returns the difference between two readings of a runtime profile.
 // Stacks without a change are left out.
 func deltaProfile(before, after []byte) (*profile.Profile, error) {
-	old, err := profile.ParseData(before)
+	old, err := parseProfile(before)
 	if err != nil {
 		return nil, err
 	}
-	now, err := profile.ParseData(after)
+	now, err := parseProfile(after)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +122,20 @@ func deltaProfile(before, after []byte) (*profile.Profile, error) {
 	}
 	delta.TimeNanos, delta.DurationNanos = now.TimeNanos, now.TimeNanos-old.TimeNanos
 	return delta, nil
+}
+
+// parseProfile parses a profile of package pprof. [profile.ParseData] would also read
+// forms of the past, whose parsers are a large part of that package.
+func parseProfile(zipped []byte) (*profile.Profile, error) {
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	return profile.ParseUncompressed(data)
 }
 
 // Durations of a recording.
