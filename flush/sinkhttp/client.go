@@ -22,6 +22,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // Config are the settings of a [Client].
@@ -105,14 +106,26 @@ func CheckURL(text string) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("the URL has user information; use a header")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		u.RawQuery, u.Fragment = "", "" // they can have secrets
+		withoutSecrets(u)
 		return nil, fmt.Errorf("%q is not http://host or https://host", u.Redacted())
 	}
 	return u, nil
 }
 
-// Target returns the URL without its query, which can contain secrets.
-func (c *Client) Target() string { return c.url.Scheme + "://" + c.url.Host + c.url.Path }
+// withoutSecrets removes the query and the fragment of u, and a path that seems to
+// contain a secret.
+func withoutSecrets(u *url.URL) {
+	u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
+	if shown := redact.URLPath(u.Path); shown != u.Path {
+		u.Path, u.RawPath = shown, shown
+	}
+}
+
+// Target returns the URL without its query, and without its path if that seems to
+// contain a secret.
+func (c *Client) Target() string {
+	return c.url.Scheme + "://" + c.url.Host + redact.URLPath(c.url.Path)
+}
 
 // Close closes idle connections.
 func (c *Client) Close() { c.client.CloseIdleConnections() }
@@ -191,7 +204,7 @@ func (a *Answer) reason() string {
 	if a.Status/100 == 3 {
 		to, err := url.Parse(a.Header.Get("Location"))
 		if err == nil && to.String() != "" {
-			to.RawQuery, to.Fragment = "", "" // they can have secrets
+			withoutSecrets(to)
 			return fmt.Sprintf(": redirect to %.512q is not followed", to.Redacted())
 		}
 	} else if z, err := gzip.NewReader(bytes.NewReader(text)); err == nil { // some proxies compress it unasked

@@ -197,6 +197,7 @@ func TestReason(t *testing.T) {
 		{status: 301, want: "status 301"},
 		{status: 301, location: "://", want: "status 301"},
 		{status: 301, location: "https://u:s3cret@a.example/w?key=s3cret#s3cret", want: `status 301: redirect to "https://u:xxxxx@a.example/w" is not followed`},
+		{status: 307, location: "/hook/s3crets3crets3cr", want: `status 307: redirect to "/[redacted]" is not followed`},
 		{status: 308, location: "/w/", body: []byte("moved"), want: `status 308: redirect to "/w/" is not followed`},
 		{status: 302, location: "/" + strings.Repeat("a", 2000), want: `status 302: redirect to "/` + strings.Repeat("a", maxShown-1) + `" is not followed`},
 	} {
@@ -233,9 +234,14 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	c, err := New(Config{URL: "https://a.example:8443/w?key=s3cret"})
-	if err != nil || c.Target() != "https://a.example:8443/w" {
-		t.Errorf("%v, target %s", err, c.Target())
+	for address, want := range map[string]string{
+		"https://a.example:8443/w?key=s3cret":               "https://a.example:8443/w",
+		"https://a.example/services/T0/B0/s3crets3crets3cr": "https://a.example/[redacted]",
+	} {
+		c, err := New(Config{URL: address})
+		if err != nil || c.Target() != want {
+			t.Errorf("%v, target %s, want %s", err, c.Target(), want)
+		}
 	}
 }
 
