@@ -116,6 +116,19 @@ func TestHiddenValues(t *testing.T) {
 	}
 }
 
+// TestSecretParametersAreNotLogged sends parameters that no endpoint knows.
+func TestSecretParametersAreNotLogged(t *testing.T) {
+	for target, want := range map[string]string{
+		"/stats?format=json&filter=token&x=": "/stats?format=json&filter=token&x=", "/stats?": "/stats?", "/stats?usedonly": "/stats?usedonly",
+		"/stats?token=s3cret&format=json": "/stats?token&format=json", "/x?a=b&API-Key=s3cret": "/x?a=b&API-Key", "/x?tok%65n=s3cret": "/x?tok%65n",
+		"/x?a=eyJ.s3cret.b": "/x?a", "/x?a=Bearer+s3crets3crets3cret": "/x?a", "/x?password=": "/x?password=", "/x?%zz=%zz": "/x?%zz=%zz",
+	} {
+		if got := logged(t, "%REQ(:PATH)%", &Entry{Target: target}); got != want+"\n" {
+			t.Errorf("%s: got %q, want %q", target, got, want)
+		}
+	}
+}
+
 // TestOneLinePerRequest checks that no request, whatever its bytes, can write a
 // second line or a control character.
 func TestOneLinePerRequest(t *testing.T) {

@@ -3,12 +3,14 @@ package accesslog
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // Entry is one request and its response.
@@ -120,22 +122,36 @@ func header(name string, response bool) func(e *Entry) string {
 	}
 }
 
-// shownTarget returns the target, without the values of hidden parameters.
+// shownTarget returns the target, without the values of hidden parameters and of those
+// that look secret, which a client can send to any endpoint.
 func (e *Entry) shownTarget() string {
 	path, query, ok := strings.Cut(e.Target, "?")
-	if !e.HideValues || !ok {
+	if !ok || !e.HideValues && !strings.Contains(query, "=") {
 		return e.Target
 	}
 	var b strings.Builder
 	b.WriteString(path)
 	separator := byte('?')
 	for piece := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(piece, "=")
+		if name, value, _ := strings.Cut(piece, "="); e.HideValues || secretParameter(name, value) {
+			piece = name
+		}
 		b.WriteByte(separator)
-		b.WriteString(name)
+		b.WriteString(piece)
 		separator = '&'
 	}
 	return b.String()
+}
+
+// secretParameter reports whether a parameter looks secret. Both parts are encoded.
+func secretParameter(name, value string) bool {
+	if plain, err := url.QueryUnescape(name); err == nil {
+		name = plain
+	}
+	if plain, err := url.QueryUnescape(value); err == nil {
+		value = plain
+	}
+	return value != "" && redact.Masked(name, value) == redact.Mark
 }
 
 // secretHeaders are never logged.
