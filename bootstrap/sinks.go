@@ -352,27 +352,27 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind, Prefix: prefix}, StatsD: &c, cluster: cluster}
 }
 
-// sinksOf returns the sinks of the file, with unique names.
+// sinksOf returns the sinks of the file, with unique names: the given ones or the kinds,
+// and with a number behind it from the second sink of a name on.
 func sinksOf(c *Config) (all []*Sink) {
+	given, used := map[string]bool{}, map[string]bool{}
 	for i := range c.Sinks {
 		all = append(all, &c.Sinks[i])
+		given[c.Sinks[i].Options.Name] = true
 	}
 	for i := range c.Stats.Sinks {
 		if out := c.Stats.Sinks[i].Out; out != nil {
 			all = append(all, out)
 		}
 	}
-	used := map[string]int{}
 	for i, s := range all {
 		named := *s
-		if named.Options.Name == "" {
-			named.Options.Name = named.kind()
+		base := cmp.Or(s.Options.Name, s.kind())
+		name := base
+		for n := 2; used[name] || given[name] && name != s.Options.Name; n++ {
+			name = fmt.Sprintf("%s_%d", base, n)
 		}
-		name := named.Options.Name
-		used[name]++
-		if n := used[name]; n > 1 {
-			named.Options.Name = fmt.Sprintf("%s_%d", name, n)
-		}
+		used[name], named.Options.Name = true, name
 		if named.Metrics != nil {
 			m := *named.Metrics
 			m.NodeID, m.NodeCluster = c.Node.ID, c.Node.Cluster

@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,6 +288,23 @@ static_resources:
 	}
 	if w := fmt.Sprint(c.Warnings); !strings.Contains(w, `nothing is sent: "secure" is not a static cluster`) {
 		t.Errorf("warnings %s", w)
+	}
+}
+
+// TestSinkNamesAreUnique numbers equal names, and leaves out numbers of other sinks.
+func TestSinkNamesAreUnique(t *testing.T) {
+	const unnamed, named = "{graphite: {address: 'a:1'}}, ", "{graphite: {address: 'a:1'}, name: %s}, "
+	text := "sinks: [" + unnamed + fmt.Sprintf(named, "graphite_2") + unnamed + fmt.Sprintf(named, "a") + fmt.Sprintf(named, "a") + fmt.Sprintf(named, "a_2") + unnamed + "]"
+	c, err := Parse("a.yaml", []byte(text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range sinksOf(c) {
+		names = append(names, s.Options.Name)
+	}
+	if want := []string{"graphite", "graphite_2", "graphite_3", "a", "a_3", "a_2", "graphite_4"}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
 	}
 }
 
