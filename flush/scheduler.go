@@ -46,7 +46,8 @@ type Config struct {
 	// updates are removed from evicting scopes. It must be a multiple of the
 	// interval. 0 means never.
 	EvictionInterval time.Duration
-	// Sinks get the snapshots.
+	// Sinks get the snapshots. Their names are not empty and differ, since their
+	// metrics and admin requests go by name.
 	Sinks []Sink
 	// Queue limits the number of snapshots that wait for a slow sink. 0 means
 	// 16.
@@ -118,10 +119,18 @@ func New(cfg Config) (*Scheduler, error) {
 	cfg.Store.KeepEnded()
 	cfg.Store.Own().Help(map[string]string{"server.dropped_stat_flushes": "Flushes that were skipped because the one before took too long."})
 	s := &Scheduler{cfg: cfg, dropped: cfg.Store.Own().Counter("server.dropped_stat_flushes")}
+	names := make(map[string]int, len(cfg.Sinks))
 	for i, sink := range cfg.Sinks {
 		if sink == nil {
 			return nil, fmt.Errorf("flush: sink %d is nil", i)
 		}
+		switch first, named := names[sink.Name()]; {
+		case sink.Name() == "":
+			return nil, fmt.Errorf("flush: sink %d has no name", i)
+		case named:
+			return nil, fmt.Errorf("flush: sinks %d and %d have the same name %q", first, i, sink.Name())
+		}
+		names[sink.Name()] = i
 		w, err := newWorker(sink, &cfg)
 		if err != nil {
 			return nil, err

@@ -358,6 +358,8 @@ func TestConfigErrors(t *testing.T) {
 		{flush.Config{Store: st, Interval: 5 * time.Minute}, "stats_flush_interval 5m0s not in [1ms, 5m0s)"},
 		{flush.Config{Store: st, Interval: 2 * time.Second, EvictionInterval: 5 * time.Second}, "stats_eviction_interval 5s is not a multiple of stats_flush_interval 2s"},
 		{flush.Config{Store: st, Sinks: []flush.Sink{nil}}, "flush: sink 0 is nil"},
+		{flush.Config{Store: st, Sinks: []flush.Sink{&recorder{name: "a"}, &recorder{}}}, "flush: sink 1 has no name"},
+		{flush.Config{Store: st, Sinks: []flush.Sink{&recorder{name: "a"}, &recorder{name: "b"}, &recorder{name: "a"}}}, `flush: sinks 0 and 2 have the same name "a"`},
 	} {
 		if _, err := flush.New(tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: error %v, want %q", tt.cfg, err, tt.want)
