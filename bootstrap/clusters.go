@@ -3,7 +3,6 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"go.yaml.in/yaml/v4"
@@ -11,6 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // Clusters holds the configuration of upstream clusters.
@@ -121,7 +121,7 @@ type messages struct {
 
 func newMessages(d *decoder) *messages {
 	return &messages{d, decode.NewDecoder(decode.Options{
-		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: os.ReadFile,
+		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: transport.ReadFile,
 	})}
 }
 

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 )
@@ -59,7 +61,8 @@ func (m *StatsDMapping) set(d *decoder, n *yaml.Node, path string) {
 }
 
 // Load returns the rules, from the file or the configuration, and warnings about
-// them. Errors are an *[Errors], unless the file cannot be read.
+// them. Errors are an *[Errors], unless the file cannot be read; it must be a regular
+// file of at most 64 MiB.
 func (m *StatsDMapping) Load() (rules *mapping.Rules, warnings []string, err error) {
 	f := new(mappingFile)
 	var d *decoder
@@ -67,9 +70,9 @@ func (m *StatsDMapping) Load() (rules *mapping.Rules, warnings []string, err err
 		d = &decoder{doc: m.Rules.doc}
 		f.set(d, m.Rules.Node, m.Rules.Path)
 	} else {
-		data, err := readFile(m.File)
+		data, err := boundedfile.Read(m.File, conftree.MaxBytes)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("bootstrap: %w", err)
 		}
 		if d, err = f.parse(m.File, data); err != nil {
 			return nil, nil, err

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 )
 
 // Exporter are the settings from flags of statsd_exporter that the configuration does
@@ -23,17 +24,19 @@ type Exporter struct {
 	MappingConfig string // file with mapping rules; "" if there are none
 }
 
-// check returns an error if the file with mapping rules cannot be opened. Later errors
+// maxMapping is the largest mapping file, in bytes.
+const maxMapping = 64 << 20
+
+// check returns an error if the file with mapping rules cannot be read. Later errors
 // would name a place in the configuration made of the flags. e may be nil.
 func (e *Exporter) check() error {
 	if e == nil || e.MappingConfig == "" {
 		return nil
 	}
-	f, err := os.Open(e.MappingConfig)
-	if err != nil {
+	if _, err := boundedfile.Read(e.MappingConfig, maxMapping); err != nil {
 		return fmt.Errorf("error: --statsd.mapping-config: %w", err)
 	}
-	return f.Close()
+	return nil
 }
 
 // exporterFlags are the texts of flags of statsd_exporter.

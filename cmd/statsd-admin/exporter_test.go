@@ -138,7 +138,7 @@ func TestExporterModes(t *testing.T) {
 		}
 	}
 	status, _, stderr := invoke(nil, "--statsd.mapping-config=/nowhere.yml")
-	if want := "error: --statsd.mapping-config: open /nowhere.yml: no such file or directory\n"; status != 1 || stderr != want {
+	if want := "error: --statsd.mapping-config: stat /nowhere.yml: no such file or directory\n"; status != 1 || stderr != want {
 		t.Errorf("status %d, %q; want %q", status, stderr, want)
 	}
 	if status, stdout, _ := invoke(nil, "--check-config", "--help"); status != 0 || !strings.Contains(stdout, "--statsd.mapping-config file") {

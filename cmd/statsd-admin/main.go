@@ -54,16 +54,18 @@ func main() {
 		return manager.supervise(d.(instance)), nil
 	}
 	if p.subcommand(os.Args[1:]) == nil { // signals end subcommands at once
-		p.signals = notify()
+		p.signals, p.notifyStop = notify()
 	}
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
-// notify returns the signals of this process that [serve] handles.
-func notify() <-chan os.Signal {
+// notify returns the signals of this process that [serve] handles, and a function after
+// which they include those to stop. Until then these end the process at once: reading
+// a configuration from a pipe can take forever.
+func notify() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, reopenSignal, upgradeSignal, syscall.SIGHUP)
-	return signals
+	signal.Notify(signals, reopenSignal, upgradeSignal, syscall.SIGHUP)
+	return signals, func() { signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT) }
 }
 
 // program is the command with everything it touches outside.
@@ -72,6 +74,7 @@ type program struct {
 	stdout, stderr io.Writer
 	hardware       int // CPUs of this machine
 	signals        <-chan os.Signal
+	notifyStop     func() // makes signals include those to stop; may be nil
 	// newDaemon makes the server.
 	newDaemon func(*Options, *bootstrap.Config) (daemon, error)
 }
@@ -117,6 +120,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 		}
 		fmt.Fprintf(p.stdout, "configuration '%s' OK\n", configName(o))
 		return 0
+	}
+	if p.notifyStop != nil {
+		p.notifyStop()
 	}
 	d, err := p.newDaemon(o, cfg)
 	if err != nil {
