@@ -19,8 +19,15 @@ type AdminAuth struct {
 	TokensFile string // lines role:sha256:name
 }
 
+// role decodes a role. Errors show it even in a token, unless it is as long as a token.
 func role(to *admin.Role) setter {
-	return enum(to, "metrics, read, operate, admin", admin.RoleMetrics, admin.RoleRead, admin.RoleOperate, admin.RoleAdmin)
+	const shortest = 16 // of tokens that people use
+	known := enum(to, "metrics, read, operate, admin", admin.RoleMetrics, admin.RoleRead, admin.RoleOperate, admin.RoleAdmin)
+	return func(d *decoder, n *yaml.Node, path string) {
+		d.harmless = len(n.Value) < shortest
+		known(d, n, path)
+		d.harmless = false
+	}
 }
 
 func (a *AdminAuth) set(d *decoder, n *yaml.Node, path string) {

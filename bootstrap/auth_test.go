@@ -66,7 +66,9 @@ func TestAdminSecurityErrors(t *testing.T) {
 	const files = "certificate_chain: a, private_key: b"
 	for text, want := range map[string]string{
 		port + ", auth: {}": "admin.auth: no way to authenticate is configured: set tokens_file",
-		port + ", auth: {tokens: [{name: a, role: root, sha256: " + digest + "}]}":        "is not one of metrics, read, operate, admin",
+		port + ", auth: {tokens: [{name: a, role: root, sha256: " + digest + "}]}":        `"root" is not one of metrics, read, operate, admin`,
+		port + ", auth: {tokens: [{name: a, role: canarycanary1234, sha256: x}]}":         "[redacted] is not one of metrics, read, operate, admin",
+		port + ", auth: {tokens_file: canary0123456789}":                                  "admin.auth.tokens_file: looks like a secret; this is the name of a file",
 		port + ", auth: {tokens: [{name: a, role: read}]}":                                "sha256: required field is not set",
 		port + ", auth: {tokens: [{name: '', role: read, sha256: " + digest + "}]}":       "admin.auth.tokens[0].name: ",
 		port + ", auth: {tokens: [{name: a, role: read, sha256: canary}]}":                "not the SHA-256 digest of a token",

@@ -36,6 +36,7 @@ type decoder struct {
 	product      string
 	allowUnknown bool
 	messages     *messages
+	harmless     bool // the value being decoded is no secret, whatever its path
 
 	errs     []*Error
 	dropped  int // errors of clusters that are not in errs
@@ -56,7 +57,7 @@ func (d *decoder) warnf(n *yaml.Node, path, format string, args ...any) {
 
 // show returns a value as error texts print it: quoted, cut, masked.
 func (d *decoder) show(n *yaml.Node, path string) string {
-	return conftree.Show(n, redact.Path(path))
+	return conftree.Show(n, redact.Path(path) && !d.harmless)
 }
 
 // message decodes a mapping by its table of fields and returns the values of
@@ -90,17 +91,18 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 }
 
 // unknownField notes a key of the mapping n at path that is not among its fields.
-// In a secret it is not shown, unless it is a name of one or only cut short.
+// In a secret it is not shown, unless it is a name of one or close to a field.
 func (d *decoder) unknownField(n, key *yaml.Node, path string, fields []field) {
 	cutShort := func(f field) bool { return strings.HasPrefix(f.name, key.Value) }
-	hidden := redact.Path(path) && !redact.Path(key.Value) && !slices.ContainsFunc(fields, cutShort)
+	near := nearestField(n, key.Value, fields)
+	hidden := redact.Path(path) && !redact.Path(key.Value) && near == "" && !slices.ContainsFunc(fields, cutShort)
 	at := join(path, conftree.Key(key.Value, hidden))
 	if d.allowUnknown {
 		d.unknown = append(d.unknown, d.doc.position(key).String()+": "+at)
 		return
 	}
 	hint := ""
-	if near := nearestField(n, key.Value, fields); near != "" && !hidden {
+	if near != "" {
 		hint = "did you mean " + near + "? "
 		d.meant = append(d.meant, join(path, near))
 	}

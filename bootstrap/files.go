@@ -9,6 +9,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/logfile"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"go.yaml.in/yaml/v4"
 )
@@ -25,6 +26,11 @@ type fileField struct {
 func inputFile(to *string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		nonEmpty(to)(d, n, path)
+		if !redact.FileName(*to) {
+			*to = "" // it would be shown if it cannot be opened
+			d.errorf(n, path, "looks like a secret; this is the name of a file, ./NAME if it looks like one")
+			return
+		}
 		d.doc.files = append(d.doc.files, fileField{node: n, field: path, path: *to})
 	}
 }

@@ -66,6 +66,7 @@ func TestMistakesShowNoPartOfASecret(t *testing.T) {
 		{"a.yaml", auth, "{hush: 1}", "a.yaml:1:24: "},
 		{"a.yaml", auth, "[{hush: 1}]", "a.yaml:1:26: admin.auth.tokens[0].[redacted]: unknown field"},
 		{"a.yaml", auth, "[{sha: 1}]", "admin.auth.tokens[0].sha: unknown field; allowed: "},
+		{"a.yaml", auth, "[{roel: read}]", "admin.auth.tokens[0].roel: unknown field; did you mean role?"},
 		{"a.json", jsonText, `{"hush": 1, "hush": 2}`, "a.json:1:93: duplicate key [redacted], first used in line 1"},
 		{"a.json", jsonText, `{"inlineString": hush}`, "a.json:1:98: not valid JSON"},
 		{"a.pb_text", protoBuf, "{ inline_string: hush }", "a.pb_text:1:87: invalid value for string type"},
