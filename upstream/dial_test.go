@@ -145,20 +145,27 @@ func TestBindErrorsAreCountedOnce(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"bind_errors": 1, "upstream_cx_connect_fail": 1})
 }
 
-// TestLackOfThisMachineEjectsNoHost fails to connect once without a source address, and
-// once because the port is closed.
+// TestLackOfThisMachineEjectsNoHost fails to connect once without a source address, once
+// because the caller gives up, and once because the port is closed.
 func TestLackOfThisMachineEjectsNoHost(t *testing.T) {
 	a := closedport.TCP(t)
 	const strict = "outlier_detection: {consecutive_5xx: 1, max_ejection_percent: 100}\n"
-	for more, local := range map[string]bool{
-		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": true, "": false,
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for more, tt := range map[string]struct {
+		ctx   context.Context
+		local bool
+	}{
+		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": {context.Background(), true},
+		"": {context.Background(), false}, "# given up": {gone, true},
 	} {
+		local := tt.local
 		r := newRig(t, nil)
 		r.add(at(a, strict+more))
 		r.Start()
 		c := r.Cluster("c").Current()
 		h := c.Sets()[0].Hosts[0]
-		_, err := c.Connect(context.Background(), h, DefaultPriority, transport.Options{})
+		_, err := c.Connect(tt.ctx, h, DefaultPriority, transport.Options{})
 		var failed *transport.Error
 		if !errors.As(err, &failed) || failed.Local != local || failed.Timeout {
 			t.Errorf("%q: error %v, want one that is local: %t", more, err, local)

@@ -46,8 +46,9 @@ type Error struct {
 	Address string // of the host
 	Stage   Stage
 	Timeout bool // the connect timeout of the cluster passed
-	// Local means that this machine lacked a descriptor, buffer, port or secret, or
-	// could not bind to the source address, so the error says nothing about the host.
+	// Local means that this machine lacked a descriptor, buffer, port or secret, could
+	// not bind to the source address, or that the caller canceled the attempt, so the
+	// error says nothing about the host.
 	Local bool
 	Err   error
 }
@@ -161,7 +162,7 @@ func (d *Dialer) Dial(ctx context.Context, h *host.Host, o Options) (net.Conn, e
 	if err == nil {
 		return conn, nil
 	}
-	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err), Err: err}
+	e := &Error{Cluster: d.cluster.Name, Address: h.AddressText(), Stage: stage, Local: local(stage, err) || caller.Err() == context.Canceled, Err: err}
 	if context.Cause(ctx) == late || expired(err) && !sameDeadline(caller, ctx) {
 		e.Timeout, e.Local, e.Err = true, false, late
 	}
