@@ -214,7 +214,7 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 		case wildcard:
 			delete(t.entries, name)
 		default:
-			e.version, e.latest = "", nil
+			e.version, e.latest, e.expires = "", nil, time.Time{}
 			m.kept.restore(&e.charge, charge{})
 		}
 	}

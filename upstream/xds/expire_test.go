@@ -96,6 +96,23 @@ func TestExpiredAssignmentsAreNotHandedOn(t *testing.T) {
 	})
 }
 
+// TestRemovedResourcesDoNotExpire: what the server has removed does not end a second time.
+func TestRemovedResourcesDoNotExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, true, nil)
+		r.start()
+		s := r.open()
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a")}})
+		s.answer(t, answer{kind: endpointKind, version: "e", nonce: "n2", ttl: time.Second, resources: []proto.Message{endpointsOf("a", 1)}})
+		s.answer(t, answer{kind: endpointKind, version: "f", nonce: "n3", removed: []string{"a"}})
+		equal(t, "removed", r.counts("cluster.a.update_empty"), "update_empty=1")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		equal(t, "later", r.counts("cluster.a.update_empty"), "update_empty=1")
+		r.stop()
+	})
+}
+
 func TestLayersExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, false, func(c *Config) {
