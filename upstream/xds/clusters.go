@@ -24,7 +24,7 @@ type Failure struct {
 	Details string
 	Attempt time.Time
 	// Config is the resource as received, nil if it was text that could not be
-	// parsed.
+	// parsed, or if the refused resources are too large to keep all.
 	Config *anypb.Any
 }
 
@@ -37,8 +37,9 @@ type clusters struct {
 
 	known map[string]*knownCluster // accepted clusters; only updates use it
 
-	mu       sync.Mutex // guards failures
-	failures map[string]*Failure
+	mu          sync.Mutex // guards the fields below
+	failures    map[string]*Failure
+	failedBytes int // of failures
 }
 
 // knownCluster is an accepted cluster.
@@ -95,6 +96,10 @@ const maxLogged = 100
 // maxFailures limits the refused clusters that are kept for the configuration dump.
 const maxFailures = 1000
 
+// maxFailedBytes limits the bytes of their messages and texts. A cluster beyond it is kept
+// without its message, if at all.
+const maxFailedBytes = 16 << 20
+
 // setAll adds or updates the clusters of an update. seen holds their names; nameless
 // reports whether one had no name.
 func (s *clusters) setAll(u *update) (seen map[string]bool, nameless, changed bool, faults []fault) {
@@ -136,12 +141,13 @@ func (s *clusters) set(r *decode.Resource) (changed bool, err error) {
 	k := s.known[r.Name]
 	if k == nil {
 		k = new(knownCluster)
-	} else if hash != 0 && k.hash == hash {
-		return false, nil
 	}
 	former := k.charge
-	if err := s.c.kept.replace(&k.charge, r.Name, len(r.Bytes())); err != nil {
+	if err := s.c.kept.replace(&k.charge, r.Name, sizeOf(r)); err != nil {
 		return false, err
+	}
+	if hash != 0 && k.hash == hash {
+		return false, nil
 	}
 	defer func() {
 		if err != nil {
@@ -177,23 +183,45 @@ func (s *clusters) note(r *decode.Resource, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failures[r.Name] == nil && len(s.failures) == maxFailures {
-		return
+	s.dropLocked(r.Name)
+	f := &Failure{Name: r.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+	if s.failedBytes+f.size() > maxFailedBytes {
+		f.Config = nil
 	}
-	s.failures[r.Name] = &Failure{Name: r.Name, Version: oneline.Clean(r.Version), Details: err.Error(), Attempt: time.Now(), Config: r.Any()}
+	if len(s.failures) < maxFailures && s.failedBytes+f.size() <= maxFailedBytes {
+		s.failures[r.Name] = f
+		s.failedBytes += f.size()
+	}
+}
+
+// size returns the bytes that f keeps.
+func (f *Failure) size() int {
+	return len(f.Name) + len(f.Version) + len(f.Details) + len(f.Config.GetValue())
 }
 
 func (s *clusters) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.failures, name)
+	s.dropLocked(name)
+}
+
+// dropLocked drops the failure of a cluster, if there is one. s.mu is held.
+func (s *clusters) dropLocked(name string) {
+	if f := s.failures[name]; f != nil {
+		s.failedBytes -= f.size()
+		delete(s.failures, name)
+	}
 }
 
 // keepFailures drops the failures of all clusters except names.
 func (s *clusters) keepFailures(names map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.failures, func(name string, _ *Failure) bool { return !names[name] })
+	for name := range s.failures {
+		if !names[name] {
+			s.dropLocked(name)
+		}
+	}
 }
 
 // Failures calls yield with each cluster whose last update was rejected, in the

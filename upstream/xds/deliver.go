@@ -126,7 +126,7 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 			faults = append(faults, fault{x.Name, unasked(x)})
 		case e == nil, heartbeat(x):
 		default:
-			if err := m.kept.replace(&e.charge, x.Name, len(x.Bytes())); err != nil {
+			if err := m.kept.replace(&e.charge, x.Name, sizeOf(x)); err != nil {
 				faults = append(faults, fault{x.Name, err})
 				for _, s := range e.subscribers {
 					list = append(list, target{s: s, refused: true})
@@ -204,6 +204,8 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 		if !wildcard {
 			if e.latest == nil || e.latest.TypeURL != x.TypeURL || !bytes.Equal(e.latest.Bytes(), x.Bytes()) {
 				e.latest = keep(x)
+			} else {
+				e.latest.Version = x.Version
 			}
 			m.newcomers = m.newcomers || len(e.fresh) > 0 // subscribers came meanwhile
 		}
@@ -225,8 +227,11 @@ func chargeOf(r *decode.Resource) charge {
 	if r == nil {
 		return charge{}
 	}
-	return charge{true, len(r.Bytes())}
+	return charge{true, sizeOf(r)}
 }
+
+// sizeOf returns the bytes of a resource that count against the limits.
+func sizeOf(r *decode.Resource) int { return len(r.Bytes()) + len(r.Version) }
 
 // keep returns a copy of r that does not reference the response.
 func keep(r *decode.Resource) *decode.Resource {

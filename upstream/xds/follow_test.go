@@ -2,6 +2,7 @@ package xds
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
 func TestClustersAndHostsOverTheAggregatedStream(t *testing.T) {
@@ -519,4 +522,93 @@ func TestFailuresOfMissingClusters(t *testing.T) {
 		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("good")}})
 		equal(t, "failures", failures(), map[bool]string{true: "bad ", false: ""}[r.delta])
 	})
+}
+
+// TestFailuresAreLimited refuses 20 clusters of a megabyte, some of them again, and
+// forgets half of them.
+func TestFailuresAreLimited(t *testing.T) {
+	s := &clusters{failures: make(map[string]*Failure)}
+	c := &Client{clusters: s}
+	check := func(want, most int) {
+		t.Helper()
+		n, whole := 0, 0
+		for f := range c.Failures {
+			n++
+			if f.Config != nil {
+				whole++
+			}
+		}
+		if n != want || whole != most {
+			t.Errorf("%d failures, %d with the cluster, want %d and %d", n, whole, want, most)
+		}
+	}
+	value := make([]byte, 1<<20)
+	refuse := func(from, to int) {
+		for i := from; i < to; i++ {
+			r := decode.WireResource(endpointKind.typeURL(), value, 0)
+			r.Name = fmt.Sprint(i)
+			s.note(&r, errPanic)
+		}
+	}
+	refuse(0, 20)
+	check(20, 15)
+	refuse(5, 10)
+	check(20, 15)
+	s.keepFailures(map[string]bool{"15": true, "0": true, "1": true})
+	check(3, 2)
+	refuse(15, 30)
+	check(17, 15)
+	for i := range 30 {
+		s.forget(fmt.Sprint(i))
+	}
+	if check(0, 0); s.failedBytes != 0 {
+		t.Errorf("%d bytes of no failures", s.failedBytes)
+	}
+	long := decode.WireResource("", nil, 0)
+	long.Name = "long"
+	s.note(&long, errors.New(strings.Repeat("e", maxFailedBytes)))
+	check(0, 0)
+}
+
+// TestLongNamesAreRefused: in envelopes and in messages.
+func TestLongNamesAreRefused(t *testing.T) {
+	for _, name := range []string{strings.Repeat("n", maxLabel), strings.Repeat("n", maxLabel+1)} {
+		for _, v := range variants {
+			data := (&answer{kind: clusterKind, resources: []proto.Message{edsCluster(name)}}).encode(t, v.delta)
+			if v.delta { // the name of the envelope is limited, too
+				data = (&answer{kind: clusterKind, heartbeats: []string{name}}).encode(t, true)
+			}
+			if _, err := decodeResponse(data, v.delta); (err != nil) != (len(name) > maxLabel) {
+				t.Errorf("%s: a name of %d bytes: %v", v.name, len(name), err)
+			}
+		}
+	}
+}
+
+// TestVersionsCount: the versions of resources belong to the size of all resources.
+func TestVersionsCount(t *testing.T) {
+	for _, v := range variants {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, v.delta, func(c *Config) { c.MaxResourceBytes = 2000 })
+			r.start()
+			s := r.open()
+			long := strings.Repeat("v", 2000)
+			for i, version := range []string{"1", long, "2"} {
+				nonce := fmt.Sprint("n", i)
+				for _, a := range []answer{
+					{kind: clusterKind, resources: []proto.Message{edsCluster("a")}},
+					{kind: endpointKind, resources: []proto.Message{endpointsOf("a", 1)}},
+				} {
+					a.version, a.nonce = version, nonce
+					time.Sleep(time.Minute) // refusals in a row are spaced
+					reply := s.answer(t, a)
+					if strings.Contains(reply, "exceeds the limit of 2000 bytes") != (version == long) {
+						t.Errorf("%s: a version of %d bytes: %s", v.name, len(version), reply)
+					}
+				}
+			}
+			equal(t, "stats", r.counts("xds.resources", "xds.resource_overflow"), "resources=2 resource_overflow=2")
+			r.stop()
+		})
+	}
 }

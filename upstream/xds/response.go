@@ -42,7 +42,10 @@ type fault struct {
 	err  error
 }
 
-var errMalformed = errors.New("xds: malformed discovery response")
+var (
+	errMalformed = errors.New("xds: malformed discovery response")
+	errLabel     = fmt.Errorf("xds: a version, nonce, name or type URL is not UTF-8 text of at most %d bytes", maxLabel)
+)
 
 // decodeResponse decodes a response of either variant. It references data and copies
 // no resource, so its memory is proportional to the size of data whatever the bytes
@@ -93,6 +96,9 @@ func decodeResponse(data []byte, delta bool) (*response, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(r.resources[i].Name) > maxLabel { // of a message
+			return nil, errLabel
+		}
 	}
 	return r, nil
 }
@@ -122,7 +128,7 @@ func eachField(data []byte, yield func(number protowire.Number, value []byte) er
 // label returns a short text.
 func label(value []byte) (string, error) {
 	if len(value) > maxLabel || !utf8.Valid(value) {
-		return "", fmt.Errorf("xds: a version, nonce, name or type URL is not UTF-8 text of at most %d bytes", maxLabel)
+		return "", errLabel
 	}
 	return string(value), nil
 }

@@ -289,10 +289,16 @@ func (f *secretFeed) apply(u *update) (changed bool, faults []fault) {
 	return changed, nil
 }
 
-// refusedSecret returns a secret as received, or nil if the bytes are no secret: then
-// private keys in them cannot be found and masked.
+// maxRefusedSecret limits the bytes of a refused secret that is kept.
+const maxRefusedSecret = 64 << 10
+
+// refusedSecret returns a secret as received. It returns nil if it is too large, or if the
+// bytes are no secret: then private keys in them cannot be found and masked.
 func refusedSecret(r *decode.Resource) *anypb.Any {
 	a := r.Any()
+	if len(a.GetValue()) > maxRefusedSecret {
+		return nil
+	}
 	switch a.MessageName() {
 	case "envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.api.v2.auth.Secret":
 	default:

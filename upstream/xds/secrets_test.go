@@ -23,6 +23,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -788,5 +789,16 @@ func TestSecretsAreAppliedOnceUnlessRefused(t *testing.T) {
 			receive(false, 4, 2)
 			receive(false, 4, 2)
 		})
+	}
+}
+
+// TestLargeRefusedSecretsAreNotKept: their errors are.
+func TestLargeRefusedSecretsAreNotKept(t *testing.T) {
+	for _, size := range []int{maxRefusedSecret, maxRefusedSecret + 1} {
+		name := string(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), make([]byte, size-4)))
+		r := decode.WireResource(secretKind.typeURL(), []byte(name), 0)
+		if a := refusedSecret(&r); len(r.Bytes()) != size || (a == nil) != (size > maxRefusedSecret) {
+			t.Errorf("%d bytes: %d kept", size, len(a.GetValue()))
+		}
 	}
 }
