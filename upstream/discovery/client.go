@@ -251,12 +251,10 @@ func converse(conn net.Conn, m *dnsmessage.Message, stream bool) (*answer, error
 		switch {
 		case err != nil:
 			return nil, err
-		case len(b) < headerSize:
-			return nil, errors.New("short answer")
-		case [2]byte(b) == id:
+		case len(b) >= len(id) && [2]byte(b) == id:
 			return parse(b)
 		case stream:
-			return nil, errors.New("the answer is to another query")
+			return nil, errors.New("the answer is too short or to another query")
 		}
 		// A late answer to an earlier query, or a forged one.
 	}

@@ -301,29 +301,35 @@ func TestForgedAnswersFail(t *testing.T) {
 	})
 }
 
-// An answer to another query is skipped over UDP, where it may be late or forged, and an
-// error over TCP.
+// An answer to another query, or without an identifier, is skipped over UDP, where it may
+// be late or forged, and an error over TCP.
 func TestAnswersToOtherQueries(t *testing.T) {
 	for _, network := range []string{"udp", "tcp"} {
-		ours, theirs := net.Pipe()
-		go func() {
-			defer theirs.Close()
-			b, err := receive(theirs, network == "tcp")
-			if err != nil {
-				return
-			}
-			for _, id := range []byte{b[1] + 1, b[1]} {
-				refused := []byte{b[0], id, 0x80, byte(dns.RcodeRefused), 0, 1, 0, 0, 0, 0, 0, 0} // and no question
-				if network == "tcp" {
-					refused = append([]byte{0, 12}, refused...)
+		for _, short := range []bool{false, true} {
+			ours, theirs := net.Pipe()
+			go func() {
+				defer theirs.Close()
+				b, err := receive(theirs, network == "tcp")
+				if err != nil {
+					return
 				}
-				_, _ = theirs.Write(refused)
+				refused := []byte{b[0], b[1], 0x80, byte(dns.RcodeRefused), 0, 1, 0, 0, 0, 0, 0, 0} // and no question
+				other := append([]byte{b[0], b[1] + 1}, refused[2:]...)
+				if short {
+					other = refused[:1]
+				}
+				for _, m := range [][]byte{other, refused} {
+					if network == "tcp" {
+						m = append([]byte{0, byte(len(m))}, m...)
+					}
+					_, _ = theirs.Write(m)
+				}
+			}()
+			a, err := converse(ours, &dnsmessage.Message{}, network == "tcp")
+			ours.Close()
+			if network == "udp" && (err != nil || a.RCode != dns.RcodeRefused) || network == "tcp" && err == nil {
+				t.Errorf("%s, short %v: %v, %v", network, short, a, err)
 			}
-		}()
-		a, err := converse(ours, &dnsmessage.Message{}, network == "tcp")
-		ours.Close()
-		if network == "udp" && (err != nil || a.RCode != dns.RcodeRefused) || network == "tcp" && err == nil {
-			t.Errorf("%s: %v, %v", network, a, err)
 		}
 	}
 }
