@@ -26,23 +26,22 @@ type systemFile struct {
 	info os.FileInfo // of the file read last, or too large; nil: none
 }
 
-// changed reads the file if it has changed. A file that cannot be read is tried again.
-func (f *systemFile) changed(log *slog.Logger) ([]byte, bool) {
+// changed reads the file if it has changed, unless it is too large. A file that cannot be
+// read is tried again.
+func (f *systemFile) changed() (text []byte, ok, large bool) {
 	info, err := os.Stat(f.path)
 	if err != nil || f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) {
-		return nil, false
+		return nil, false, false
 	}
 	if info.Size() > maxSystemFile { // a part of it could give hosts of half a name
 		f.info = info
-		log.Warn("file is too large, keeping what it had", "file", f.path, "limit", maxSystemFile)
-		return nil, false
+		return nil, false, true
 	}
-	text, err := boundedfile.Read(f.path, maxSystemFile)
-	if err != nil {
-		return nil, false
+	if text, err = boundedfile.Read(f.path, maxSystemFile); err != nil {
+		return nil, false, false
 	}
 	f.info = info
-	return text, true
+	return text, true, false
 }
 
 // system is the DNS configuration of this machine.
@@ -73,14 +72,22 @@ func newSystem(resolv, hosts string, log *slog.Logger) *system {
 // current returns the current content of the files.
 func (s *system) current() (*settings, map[string][]netip.Addr) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text, ok := s.resolv.changed(s.log); ok {
+	text, ok, largeResolv := s.resolv.changed()
+	if ok {
 		s.settings = readSettings(string(text))
 	}
-	if text, ok := s.hosts.changed(s.log); ok {
+	text, ok, largeHosts := s.hosts.changed()
+	if ok {
 		s.addresses = readHosts(string(text))
 	}
-	return s.settings, s.addresses
+	now, addresses := s.settings, s.addresses
+	s.mu.Unlock()
+	for path, large := range map[string]bool{s.resolv.path: largeResolv, s.hosts.path: largeHosts} {
+		if large { // without the lock: a logger may need a lookup
+			s.log.Warn("file is too large, keeping what it had", "file", path, "limit", maxSystemFile)
+		}
+	}
+	return now, addresses
 }
 
 // readSettings reads a resolver configuration. It skips invalid lines. Without servers
