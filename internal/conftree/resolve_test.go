@@ -112,6 +112,7 @@ func TestShow(t *testing.T) {
 		{Quote("a\nb", false), `"a\nb"`}, {Quote("a", true), "[redacted]"}, {Quote("eyJ.a.b", false), "[redacted]"},
 		{Quote(long, false), `"` + strings.Repeat("a", 79) + `"…`},
 		{Key("a", false), "a"}, {Key("a\nb", false), `"a\nb"`}, {Key("a", true), "[redacted]"}, {Key("eyJ.a.b", false), "[redacted]"},
+		{Key("a b_token:c d", false), "a b_token:[redacted]"}, {Key("a=b:Cookies=c", false), "a=b:Cookies=[redacted]"}, {Key("a token", false), "a token"}, {Key("a:b", false), "a:b"},
 		{SnakeCase("connectTimeout"), "connect_timeout"}, {SnakeCase("a_b"), "a_b"},
 	} {
 		if tt.got != tt.want {

@@ -27,8 +27,11 @@ func Quote(s string, secret bool) string {
 // Key returns a key or word for error texts, which is quoted only if it is long or
 // not on one line. Without a space after its colon, the value of a key is a part of it.
 func Key(s string, secret bool) string {
-	if i := strings.IndexAny(s, ":= "); i > 0 && !secret && redact.Key(s[:i]) {
-		return Key(s[:i], false) + s[i:i+1] + redact.Mark
+	if last := strings.LastIndexAny(s, ":= "); last > 0 && !secret {
+		if end := redact.KeyEnd(s[:last]); end > 0 {
+			end += strings.IndexAny(s[end:], ":= ")
+			return Key(s[:end], false) + s[end:end+1] + redact.Mark
+		}
 	}
 	if q := Quote(s, secret); q != `"`+s+`"` {
 		return q

@@ -13,6 +13,14 @@ var (
 // Key reports whether the name of a setting says that its value is secret.
 func Key(name string) bool { return secretKey().MatchString(name) }
 
+// KeyEnd returns the end of the part of s for which [Key] holds, -1 if there is none.
+func KeyEnd(s string) int {
+	if at := secretKey().FindStringIndex(s); at != nil {
+		return at[1]
+	}
+	return -1
+}
+
 // Masked returns a setting for display: [Mark] if its name or its value looks
 // secret, and otherwise the value.
 func Masked(name, value string) string {
