@@ -65,7 +65,7 @@ func (p *program) explain(o *Options, r *rawOptions, mapping string, files []str
 	}
 	if mapping != "" {
 		if o.ConfigPath+o.ConfigYAML != "" {
-			return p.failCommand(usageError{errors.New("error: --statsd.mapping-config replaces a configuration; without it, name the file in statsd.mapping.file")})
+			return p.failCommand(usageError{errors.New("error: --statsd.mapping-config cannot be combined with a configuration; name the file in its statsd.mapping.file")})
 		}
 		x, _, err := parseExporterOptions([]string{"--statsd.mapping-config", mapping}, p.hardware)
 		if err != nil {
