@@ -361,7 +361,8 @@ func TestOverviewNumbers(t *testing.T) {
 	if strings.Contains(found, "Sink well") {
 		t.Error("a sink that sends again needs attention")
 	}
-	if got, want := string(request(broken, "server?tsv=sinks", "").Body), "Sink\tState\tPackets sent\tlost\tQueue\ndead\tcannot send\t0\t5\t0\nslow\t\t\t\t\nwell\tsending\t0\t0\t0\n"; got != want {
+	if got, want := string(request(broken, "server?tsv=sinks", "").Body), "Sink\tState\tPackets sent\tPackets lost\tQueue\tSnapshots missed\n"+
+		"dead\tcannot send\t0\t5\t0\t0\nslow\t\t\t\t\t3\nwell\tsending\t0\t0\t0\t0\n"; got != want {
 		t.Errorf("the sinks are %q, want %q", got, want)
 	}
 	quiet := string(request(world(t, "plain", func(c *admin.Config) {

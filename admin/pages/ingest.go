@@ -218,7 +218,8 @@ func (v *view) rejects(list []report.Rejected) {
 		r := &list[i]
 		last := slices.Clone(r.Last[max(0, len(r.Last)-10):])
 		slices.Reverse(last)
-		if len(last) == 0 {
+		kept := len(last) > 0
+		if !kept { // they were counted by the process before a hot restart
 			last = append(last, report.RejectedLine{})
 		}
 		rows, rest := last[:1], last[1:]
@@ -233,6 +234,10 @@ func (v *view) rejects(list []report.Rejected) {
 			g.cell(l.Listener, v.text(h("<span class='wrap'>"), l.Listener, h("</span>")))
 			g.cell(l.Source, func() { v.orNone(l.Source) })
 			g.cell(l.Line, func() {
+				if !kept {
+					v.Put(none)
+					return
+				}
 				v.rejected(l.Line)
 				v.earlier(i, rest)
 			})

@@ -23,11 +23,7 @@ func sinkFailure(d *flush.SinkDelivery) (why string, failed bool) {
 	if d == nil || d.LastError == nil || d.NextRetry.IsZero() && !d.LastErrorAt.After(d.LastSent) {
 		return "", false
 	}
-	why = d.LastError.Error()
-	if redact.LooksSecret(why) {
-		why = redact.Mark
-	}
-	return why, true
+	return redact.Masked("", d.LastError.Error()), true
 }
 
 // sinkFindings returns what needs attention in the sinks.
@@ -58,9 +54,10 @@ func (v *view) sinkTable() {
 		return
 	}
 	v.panel("sinks-head", "Sinks", func() { v.actions("sinks", "/sinks?format=json") }, func() {
-		g := v.grid("sinks", "Sinks of flushed stats", "cards dense", order{}, column{head: "Sink"}, column{head: "State"}, column{head: "Packets sent", class: "num"}, column{head: "lost", class: "num"}, column{head: "Queue"})
+		g := v.grid("sinks", "Sinks of flushed stats", "cards dense", order{}, column{head: "Sink"}, column{head: "State"}, column{head: "Packets sent", class: "num"}, column{head: "Packets lost", class: "num"}, column{head: "Queue"}, column{head: "Snapshots missed", class: "num"})
 		for _, x := range list {
 			d := x.Delivery
+			missed := func() { g.cell(fmt.Sprint(x.Skipped), func() { v.counted(x.Skipped, "warn") }) }
 			g.row("")
 			g.head(x.Name, func() {
 				v.Put(h("<span class='wrap'>"), x.Name, h("</span>"))
@@ -72,6 +69,7 @@ func (v *view) sinkTable() {
 				for range 4 {
 					g.shown("", none)
 				}
+				missed()
 				continue
 			}
 			meaning, state := "ok", "sending"
@@ -90,6 +88,7 @@ func (v *view) sinkTable() {
 			g.num(fmt.Sprint(d.Sent))
 			g.cell(fmt.Sprint(d.Dropped+d.Lost), func() { v.counted(d.Dropped+d.Lost, "bad") })
 			g.cell(fmt.Sprint(d.Bytes), func() { v.queue(uint64(d.Bytes), uint64(d.LimitBytes)) })
+			missed()
 		}
 		g.end()
 	})
