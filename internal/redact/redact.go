@@ -16,7 +16,7 @@ var (
 	signedToken = lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 	userInfo    = lazyregexp.New(`://[^/\s:@"]*:[^/\s@"]+@`)
 	secretQuery = lazyregexp.New(`[?&][^=&#\s]*(?i:` + secretWords + `)[^=&#\s]*=[^&#\s]`)
-	bearer      = lazyregexp.New(`(?i)\bbearer +[A-Za-z0-9._~+/-]{16}`)
+	bearer      = lazyregexp.New(`(?i)\b(bearer +)[A-Za-z0-9._~+/-]{16,}=*`)
 )
 
 // LooksSecret reports whether s contains a private key, a signed token, a bearer token,

@@ -22,9 +22,9 @@ var (
 const maxScrubbed = 1 << 20
 
 // Scrubber is a writer of text without secrets, as the last guard of texts whose parts
-// are redacted already. It replaces private keys, signed tokens, passwords of URLs, and
-// values with names such as password or api_token, numbers excepted. A line is written
-// when it ends, or at Close.
+// are redacted already. It replaces private keys, signed tokens, bearer tokens, passwords
+// of URLs, and values with names such as password or api_token, numbers excepted. A line
+// is written when it ends, or at Close.
 type Scrubber struct {
 	w     io.Writer
 	line  []byte
@@ -81,6 +81,9 @@ func (s *Scrubber) flush() error {
 	}
 	if bytes.ContainsAny(line, ":=") && namesSecret(line) {
 		line = assignment().ReplaceAllFunc(line, hide)
+	}
+	if bytes.Contains(bytes.ToLower(line), []byte("bearer ")) {
+		line = bearer().ReplaceAll(line, []byte("${1}"+Mark))
 	}
 	_, err := s.w.Write(line)
 	return err

@@ -22,14 +22,15 @@ func scrubbed(text string, n int) string {
 func TestScrubber(t *testing.T) {
 	const token = "eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2ln"
 	for text, want := range map[string]string{
-		"":                                  "",
-		"plain: 5\nno newline":              "plain: 5\nno newline",
-		"api_token: abc\n":                  "api_token: [redacted]\n",
-		"x.token: 5\nx.secret: true":        "x.token: 5\nx.secret: true",
-		"token_time: P0(1,2)\n":             "token_time: P0(1,2)\n",
-		`"password": "a\"b", "c": 1`:        `"password": "[redacted]", "c": 1`,
-		`"tokens": ["a"]`:                   `"tokens": ["a"]`,
-		"Authorization: Bearer abc.def, x":  "Authorization: [redacted], x",
+		"":                                 "",
+		"plain: 5\nno newline":             "plain: 5\nno newline",
+		"api_token: abc\n":                 "api_token: [redacted]\n",
+		"x.token: 5\nx.secret: true":       "x.token: 5\nx.secret: true",
+		"token_time: P0(1,2)\n":            "token_time: P0(1,2)\n",
+		`"password": "a\"b", "c": 1`:       `"password": "[redacted]", "c": 1`,
+		`"tokens": ["a"]`:                  `"tokens": ["a"]`,
+		"Authorization: Bearer abc.def, x": "Authorization: [redacted], x",
+		"sent Bearer 0123456789abcdef01== twice, authorization: bearer 0123456789abcdef": "sent Bearer [redacted] twice, authorization: [redacted]",
 		"cookie=a; password=b":              "cookie=[redacted]; password=[redacted]",
 		"url https://u:p@host/ http://h:1/": "url https://[redacted]@host/ http://h:1/",
 		"a " + token + " b":                 "a [redacted] b",
