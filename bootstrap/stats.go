@@ -199,14 +199,16 @@ func histogramSetting(h *store.HistogramSetting) setter {
 			{"significant_digits", whole(&h.SignificantDigits, 1, 5)},
 		})
 		d.require(n, path, seen, "match")
+		given := make(map[float64]bool, len(h.Buckets))
 		for i, bound := range h.Buckets {
 			at := fmt.Sprintf("%s.buckets[%d]", path, i)
 			switch {
 			case bound <= 0:
 				d.errorf(seen["buckets"].Content[i], at, "%v is not greater than 0", bound)
-			case slices.Index(h.Buckets, bound) < i:
+			case given[bound]:
 				d.errorf(seen["buckets"].Content[i], at, "%v comes twice", bound)
 			}
+			given[bound] = true
 		}
 		slices.Sort(h.Buckets)
 		h.Match = m.Match
