@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -306,10 +307,20 @@ func procDrops(t *testing.T, address string) (drops uint64, ok bool) {
 }
 
 func TestStartLogsThatSeriesStay(t *testing.T) {
-	for ttl, want := range map[TTL]bool{{}: true, {Gauge: time.Hour}: false} {
-		l := newLive(t, Config{TTL: ttl})
-		if got := strings.Contains(l.log.String(), "no time to live is set"); got != want {
-			t.Errorf("%+v: it is told: %t\n%s", ttl, got, l.log)
+	rules, err := mapping.New(mapping.Config{TTL: time.Hour})
+	endless, err2 := mapping.New(mapping.Config{})
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	for _, tt := range []struct {
+		cfg  Config
+		want bool
+	}{
+		{Config{}, true}, {Config{TTL: TTL{Gauge: time.Hour}}, false}, {Config{Rules: rules}, false}, {Config{Rules: endless}, true},
+	} {
+		l := newLive(t, tt.cfg)
+		if got := strings.Contains(l.log.String(), "no time to live is set"); got != tt.want {
+			t.Errorf("%+v: it is told: %t\n%s", tt.cfg, got, l.log)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (s *Server) listen(logs *[]message) error {
 			l.metrics.rcvbuf.Set(uint64(granted))
 		}
 	}
-	if s.cfg.TTL == (TTL{}) {
+	if r := s.cfg.Rules; s.cfg.TTL == (TTL{}) && (r == nil || r.Config().TTL == 0) {
 		*logs = append(*logs, message{slog.LevelInfo, "statsd: no time to live is set: series stay until they are forgotten or the process exits, and gauges keep their last value", nil})
 	}
 	s.listeners, s.state = bound, listening
