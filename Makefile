@@ -24,6 +24,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## start the daemon with its embedded configuration: admin on 127.0.0.1:9901, StatsD on 127.0.0.1:8125
+	@echo 'compiling; with an empty build cache this takes a minute or two'
 	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/statsd-admin
 
 build: ## build bin/statsd-admin
