@@ -158,7 +158,10 @@ func (s *Server) noteUnknownFields(resource string, n int, now time.Time) error 
 // runClusters starts host discovery and makes the server live once the clusters are
 // ready.
 func (s *Server) runClusters(ctx context.Context) error {
-	if err := s.clusters.Start(); err != nil {
+	stop := context.AfterFunc(ctx, s.clusters.StopDiscovery) // large rings take seconds to build
+	err := s.clusters.Start()
+	stop()
+	if err != nil {
 		return err
 	}
 	for _, ready := range []<-chan struct{}{s.clusters.Ready(), s.layersReady()} {

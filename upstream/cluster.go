@@ -312,7 +312,7 @@ func (c *Cluster) newBalancer() {
 		Zone:             lb.ZoneConfig{Enabled: c.zoneEnabled.Load},
 		ChoiceCount:      int(l.LeastRequest.ChoiceCount), Ring: l.RingHash, MaglevTableSize: l.Maglev.TableSize,
 		HashBalanceFactor: l.HashBalanceFactor, ActiveRequests: c.stats.RqActive.Value,
-		UseHostname:       l.UseHostnameForHashing,
+		UseHostname: l.UseHostnameForHashing, Done: c.ctx.Done(),
 		MetadataNamespace: c.env.product + ".lb", AltNamespace: "envoy.lb",
 	}
 	if b := l.LeastRequest.Bias; l.Policy == config.LeastRequestPolicy && (b.Key != "" || b.Default != 1) {

@@ -673,6 +673,16 @@ func (m *Manager) localChanged() {
 	}
 }
 
+// StopDiscovery ends host discovery of all clusters, and the construction of rings for
+// hosts that are found. Hosts and statistics remain until Close.
+func (m *Manager) StopDiscovery() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.allLocked() {
+		c.cancel()
+	}
+}
+
 // Close closes all clusters and waits for their goroutines.
 func (m *Manager) Close() {
 	m.mu.Lock()

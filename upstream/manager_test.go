@@ -708,3 +708,18 @@ func TestStatusesAllocateNothingPerHost(t *testing.T) {
 		t.Errorf("%d values: %v allocations; %d values: %v", few, small, many, large)
 	}
 }
+
+// TestStopDiscoveryEndsLargeRings starts a cluster, whose ring takes seconds, after
+// discovery has stopped. Without a ring it has no host to pick.
+func TestStopDiscoveryEndsLargeRings(t *testing.T) {
+	r := newRig(t, nil)
+	if err := r.AddStatic(parse(t, static("a", 1, "lb_policy: RING_HASH\nring_hash_lb_config: {minimum_ring_size: 8388608}\n"))); err != nil {
+		t.Fatal(err)
+	}
+	r.StopDiscovery()
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.check("cluster.a.ring_hash_lb.", map[string]uint64{"size": 0})
+	r.check("cluster.a.", map[string]uint64{"membership_total": 1})
+}

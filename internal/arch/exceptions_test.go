@@ -40,6 +40,7 @@ func exceptions() []exception {
 		{"panics", "server", "port.go runPort", "closes a socket"},
 		{"panics", "upstream", "tunnel.go Tunnel", "closes connections"},
 		{"panics", "server", "server.go Run", "waits for a channel and cancels a context"},
+		{"panics", "server", "upstream.go runClusters", "cancels contexts of clusters"},
 		{"environment", "server/hotrestart", "os.Getenv", "failpoints, in a file that only the build tag failpoint includes"},
 		{"environment", "server/hotrestart", "os.Unsetenv", "failpoints, in a file that only the build tag failpoint includes"},
 		{"panics", "server/healthlistener", "listener.go wait", "closes connections"},

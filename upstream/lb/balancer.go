@@ -79,6 +79,10 @@ type Config struct {
 	// SlowStart is for round robin and least request.
 	SlowStart SlowStart
 
+	// Done ends the construction of a ring when it is closed, which can take seconds;
+	// then picks return nil. Nil means never.
+	Done <-chan struct{}
+
 	// Ring configures RingHash, MaglevTableSize (a prime; 0 means 65537) Maglev.
 	Ring            config.RingHash
 	MaglevTableSize uint64
@@ -166,7 +170,7 @@ func New(c Config) Balancer {
 func newPlain(c Config) Balancer {
 	switch c.Policy {
 	case config.RingHashPolicy:
-		return newHashed(c, func(e []entry) placer { return buildRing(e, c.Ring, &c.Stats) })
+		return newHashed(c, func(e []entry) placer { return buildRing(e, c.Ring, &c.Stats, c.Done) })
 	case config.MaglevPolicy:
 		return newHashed(c, func(e []entry) placer { return buildMaglev(e, c.MaglevTableSize, &c.Stats) })
 	}

@@ -1,8 +1,10 @@
 package lb
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -117,6 +119,41 @@ func TestRingOwners(t *testing.T) {
 		ctx := &Context{Hash: 16990659058273214782 + 1, HasHash: true, Retries: a, Reject: func(*host.Host) bool { refused++; return true }}
 		if got := b.Pick(ctx); got != hosts[owners[a%8]] {
 			t.Errorf("attempt %d beyond the end: %s, want owner %d", a, got.AddressText(), owners[a%8])
+		}
+	}
+}
+
+// TestRingIsNotBuiltAfterStop: an update of a balancer that is not needed any more does
+// not wait for a ring.
+func TestRingIsNotBuiltAfterStop(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	var size upstreamtest.Count
+	b := updated(Config{
+		Policy: config.RingHashPolicy, Ring: config.RingHash{MinimumSize: 8 << 20}, Done: done, Stats: Stats{RingSize: size.Gauge()},
+	}, abc(1, 2))
+	if h := b.Pick(&Context{Hash: 1, HasHash: true}); h != nil || size.Value() != 0 {
+		t.Errorf("picked %s of a ring of %d points", h.AddressText(), size.Value())
+	}
+}
+
+// TestSortPoints compares with a plain stable sort, and stops in the middle.
+func TestSortPoints(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, 2, stopPoints - 1, stopPoints, 3 * stopPoints} {
+		points := make([]point, n)
+		for i := range points {
+			points[i] = point{rng.Uint64() & (1<<63 | 1<<62 | 1<<40 | 0xff), &host.Host{}}
+		}
+		want := slices.Clone(points)
+		slices.SortStableFunc(want, func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
+		if !sortPoints(points, nil) || !slices.Equal(points, want) {
+			t.Errorf("%d points are not sorted", n)
+		}
+		done := make(chan struct{})
+		close(done)
+		if sortPoints(points, done) {
+			t.Errorf("%d points: sorted after the end", n)
 		}
 	}
 }

@@ -29,8 +29,9 @@ type point struct {
 	owner *host.Host
 }
 
-// buildRing places the entries, whose weights sum up to 1.
-func buildRing(entries []entry, c config.RingHash, stats *Stats) *ring {
+// buildRing places the entries, whose weights sum up to 1. It returns nil if done is
+// closed before the ring is complete.
+func buildRing(entries []entry, c config.RingHash, stats *Stats, done <-chan struct{}) placer {
 	least := 1.0
 	for _, e := range entries {
 		least = min(least, e.weight)
@@ -50,6 +51,9 @@ func buildRing(entries []entry, c config.RingHash, stats *Stats) *ring {
 		stem := len(buf)
 		n := uint64(0)
 		for current < target {
+			if n%stopPoints == 0 && closed(done) {
+				return nil
+			}
 			buf = strconv.AppendUint(buf[:stem], n, 10)
 			points = append(points, point{hash(buf), e.host})
 			n++
@@ -57,11 +61,59 @@ func buildRing(entries []entry, c config.RingHash, stats *Stats) *ring {
 		}
 		fewest, most = min(fewest, n), max(most, n)
 	}
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
+	if !sortPoints(points, done) {
+		return nil
+	}
 	stats.RingSize.Set(uint64(len(points)))
 	stats.RingMinHashes.Set(fewest)
 	stats.RingMaxHashes.Set(most)
 	return newRing(points)
+}
+
+// stopPoints is how many points of a host are placed between two looks at whether the
+// ring is still needed.
+const stopPoints = 1 << 14
+
+// sortPoints sorts points by hash and leaves equal ones in order. It stops and returns
+// false if done is closed. Hashes are spread evenly, so the parts of some points that
+// share the highest bits are sorted one by one.
+func sortPoints(points []point, done <-chan struct{}) bool {
+	const part = 16
+	shift := uint(64 - bits.Len(uint(len(points)/part)))
+	ends := make([]int, 1<<(64-shift))
+	for _, p := range points {
+		ends[p.hash>>shift]++
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	parts := make([]point, len(points))
+	for _, p := range slices.Backward(points) {
+		ends[p.hash>>shift]--
+		parts[ends[p.hash>>shift]] = p
+	}
+	for i, start := range ends { // which begin the parts now
+		if closed(done) {
+			return false
+		}
+		end := len(parts)
+		if i+1 < len(ends) {
+			end = ends[i+1]
+		}
+		slices.SortStableFunc(parts[start:end], func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
+	}
+	copy(points, parts)
+	return true
+}
+
+// closed reports whether done is closed; nil never is.
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // newRing returns the ring of sorted points.
