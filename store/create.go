@@ -105,7 +105,8 @@ func (sc *Scope) Histogram(name string, unit Unit, tgs ...tags.Tag) *Histogram {
 	return h
 }
 
-// TryHistogram is [Scope.Histogram] with the reason for a null histogram; see [Scope.TryCounter].
+// TryHistogram is [Scope.Histogram] with the reason for a null histogram, which is not
+// nil; see [Scope.TryCounter].
 func (sc *Scope) TryHistogram(name string, unit Unit, tgs ...tags.Tag) (*Histogram, error) {
 	b, i := sc.recall(variantHistogram, Accumulate, name, tgs)
 	if b != nil {
@@ -265,13 +266,16 @@ func (sc *Scope) askSlow(h uint64, v variant, mode ImportMode, unit Unit, full, 
 const maxMisused = 100
 
 // noteMisuse logs the first ErrKind of a name, since only the Try functions return it.
-// Without a logger, it keeps the error for SetLogger, since programs create stats
-// before the server that sets one. It is called without a lock, because a logger can
-// count its lines in the store.
 func (s *Store) noteMisuse(sc *Scope, full string, err error) {
-	if sc.cls.network || !errors.Is(err, ErrKind) {
-		return // the sender chooses the names of network stats
+	if !sc.cls.network && errors.Is(err, ErrKind) { // the sender chooses the names of network stats
+		s.logOnce(full, err)
 	}
+}
+
+// logOnce logs the first error of a name. Without a logger, it keeps the error for
+// SetLogger, since programs create stats before the server that sets one. It is called
+// without a lock, because a logger can count its lines in the store.
+func (s *Store) logOnce(full string, err error) {
 	s.mu.Lock()
 	log := s.refreshers.log.Load()
 	_, known := s.misused[full]
@@ -292,8 +296,8 @@ func (s *Store) noteMisuse(sc *Scope, full string, err error) {
 }
 
 // SetLogger sets the logger for panics of functions that the store calls, and for the
-// first [ErrKind] of a name, also of names that were used before. By default, and if
-// log is nil, neither is logged.
+// first [ErrKind] of a name and invalid forms of histograms, also of names and scopes
+// that were used before. By default, and if log is nil, none is logged.
 func (s *Store) SetLogger(log *slog.Logger) {
 	var early []error
 	s.mu.Lock()
@@ -312,7 +316,11 @@ func (s *Store) SetLogger(log *slog.Logger) {
 }
 
 func logMisuse(log *slog.Logger, err error) {
-	log.Warn("a stat is asked for with the wrong kind; what is recorded there is lost", "error", err)
+	what := "a stat is asked for with the wrong kind; what is recorded there is lost"
+	if errors.Is(err, errForm) {
+		what = "a scope uses the default form of histograms"
+	}
+	log.Warn(what, "error", err)
 }
 
 // takeMode sets the mode of a gauge that has none yet.

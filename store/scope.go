@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -49,8 +51,11 @@ type HistogramForm struct {
 	NativeBuckets int
 }
 
-// Check returns an error if the form is invalid. A store ignores an invalid
-// form.
+// errForm is logged for a scope with an invalid form.
+var errForm = errors.New("invalid form of histograms")
+
+// Check returns an error if the form is invalid. A store ignores an invalid form, and
+// logs it once for each prefix; see [Store.SetLogger].
 func (f *HistogramForm) Check() error {
 	c := histogram.Config{}
 	f.apply(&c)
@@ -161,6 +166,11 @@ func (sc *Scope) WithHistograms(form *HistogramForm) *Scope {
 func (sc *Scope) inside(prefix string, c *class, o ScopeOptions) *Scope {
 	prefix = joinName(sc.prefix, sanitizePrefix(prefix))
 	s := sc.store
+	if f := o.Histograms; f != nil && f != sc.form {
+		if err := f.Check(); err != nil {
+			s.logOnce("histograms in "+prefix, fmt.Errorf("store: scope %q: %w: %w", prefix, errForm, err))
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c == nil {

@@ -124,7 +124,7 @@ type Store struct {
 	layouts    map[layoutKey]*histogram.Layout
 	overflow   [kinds]*Counter
 	ended      func(mark uint32) // see OnNetworkEnd
-	misused    map[string]error  // by name: the ErrKind that is not logged yet, or nil; at most maxMisused
+	misused    map[string]error  // by name: the error that is not logged yet, or nil; at most maxMisused
 }
 
 // New returns an empty store.

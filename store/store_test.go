@@ -668,6 +668,28 @@ func TestImportModes(t *testing.T) {
 	}
 }
 
+// TestInvalidFormIsLoggedOnce makes scopes before and after there is a logger.
+func TestInvalidFormIsLoggedOnce(t *testing.T) {
+	var text strings.Builder
+	st := store.New(store.Options{})
+	form := &store.HistogramForm{Buckets: []float64{2, 2}}
+	early := st.ScopeWith("early", store.ScopeOptions{Histograms: form})
+	st.SetLogger(slog.New(slog.NewTextHandler(&text, nil)))
+	for range 2 {
+		st.Root().WithHistograms(form)
+		early.Scope("a")
+		st.Scope("valid").WithHistograms(&store.HistogramForm{Buckets: []float64{2, 1}})
+	}
+	got := text.String()
+	if strings.Count(got, "\n") != 2 || !strings.Contains(got, `scope \"early\": invalid form of histograms: histogram: bound 2 not unique`) || !strings.Contains(got, `scope \"\": invalid`) {
+		t.Errorf("got:\n%s", got)
+	}
+	h, err := early.TryHistogram("h", store.Unspecified)
+	if err != nil || !slices.Equal(h.Layout().Bounds(), histogram.DefaultBounds(store.Unspecified)) {
+		t.Errorf("%v, %v", h, err)
+	}
+}
+
 // TestWrongKindIsLoggedOnce uses names with other kinds than they have.
 func TestWrongKindIsLoggedOnce(t *testing.T) {
 	var text strings.Builder
