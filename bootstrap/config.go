@@ -109,6 +109,13 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 	c.Admin.TapIDs = tapIDs(c.StaticResources.Node)
 	c.Clusters.decode(d, c.StaticResources, c.DynamicResources, c.ClusterManager)
 	c.Stats.check(d, seen)
+	if n := len(c.Sinks) + len(c.Stats.Sinks); n > maxSinks {
+		name := "sinks"
+		if seen[name] == nil {
+			name = "stats_sinks"
+		}
+		d.errorf(seen[name], name, "%d sinks are more than the limit of %d: each reports the metrics of all", n, maxSinks)
+	}
 	for i := range c.Stats.Sinks {
 		c.Stats.Sinks[i].check(d, c.Clusters.Static)
 	}

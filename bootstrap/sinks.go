@@ -352,6 +352,10 @@ func (s *StatsSink) setStatsD(d *decoder, format statsdsink.Format) {
 	s.Out = &Sink{Options: sinkqueue.Options{Name: s.Kind, Prefix: prefix}, StatsD: &c, cluster: cluster}
 }
 
+// maxSinks bounds the sinks of a file. Each has some twenty metrics, which all of them
+// report, so the work of a flush grows with the square of their number.
+const maxSinks = 256
+
 // sinksOf returns the sinks of the file, with unique names: the given ones or the kinds,
 // and with a number behind it from the second sink of a name on.
 func sinksOf(c *Config) (all []*Sink) {

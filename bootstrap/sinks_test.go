@@ -291,6 +291,21 @@ static_resources:
 	}
 }
 
+// TestTooManySinks counts the sinks in both sections.
+func TestTooManySinks(t *testing.T) {
+	many := func(n int) string { return "[" + strings.Repeat("{json_lines: {path: a}}, ", n) + "]\n" }
+	const other = "stats_sinks: [{name: hystrix}]\n"
+	for text, want := range map[string]string{
+		"sinks: " + many(maxSinks):                                               "",
+		other + "sinks: " + many(maxSinks):                                       "a.yaml:2:8: sinks: 257 sinks are more than the limit of 256: each reports the metrics of all",
+		"stats_sinks: [" + strings.Repeat("{name: hystrix}, ", maxSinks+1) + "]": "a.yaml:1:14: stats_sinks: 257 sinks are more than",
+	} {
+		if _, err := Parse("a.yaml", []byte(text), Options{}); (err != nil) != (want != "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
+	}
+}
+
 // TestSinkNamesAreUnique numbers equal names, and leaves out numbers of other sinks.
 func TestSinkNamesAreUnique(t *testing.T) {
 	const unnamed, named = "{graphite: {address: 'a:1'}}, ", "{graphite: {address: 'a:1'}, name: %s}, "
