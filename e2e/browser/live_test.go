@@ -310,7 +310,7 @@ func TestManyRowsTick(t *testing.T) {
 		return painted
 	}
 	few, many := tick("100"), tick("500")
-	if few < 20 || few > 60 || many > few+5 {
+	if few < 20 || few > 80 || many > few+5 {
 		t.Errorf("%v of 100 rows are painted, and %v of 500", few, many)
 	}
 }
