@@ -5,11 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/statsd-admin/statsd-admin/server"
-	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
 // runtimeStats returns the values of runtime.<name> for the given names.
@@ -80,33 +76,5 @@ func TestRuntimeWithoutAdminLayer(t *testing.T) {
 	}
 	if got, want := runtimeStats(t, r, "load_success", "override_dir_exists", "override_dir_not_exists"), "load_success: 1, override_dir_exists: 0, override_dir_not_exists: 1"; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// TestUnwritableAddressFile checks that a server that cannot write its address file
-// logs the error and continues.
-func TestUnwritableAddressFile(t *testing.T) {
-	dir := t.TempDir()
-	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	checkUnwritableAddressFile(t, pipe)
-	checkUnwritableAddressFile(t, filepath.Join(dir, "nowhere", "address"))
-}
-
-func checkUnwritableAddressFile(t *testing.T, path string) {
-	t.Helper()
-	logFile := filepath.Join(t.TempDir(), "log")
-	loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Format: "%l %n %v", Path: logFile})
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, server.Config{Admin: anyPort(), AdminAddressPath: path, Loggers: loggers})
-	for _, want := range []string{"critical main cannot open admin address output file " + path + " for writing.\n", "info admin admin address: 127.0.0.1:"} {
-		eventually(t, fmt.Sprintf("%q in the log", want), func() bool {
-			log, err := os.ReadFile(logFile)
-			return err == nil && strings.Contains(string(log), want)
-		})
 	}
 }

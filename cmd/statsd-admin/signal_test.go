@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -144,32 +143,5 @@ func TestSignalsOfAProcess(t *testing.T) {
 				t.Errorf("%s: %q, %v; want %q", filepath.Base(name), got, err, want)
 			}
 		}
-	}
-}
-
-// TestSignalEndsProcessThatReadsPipe stops a process that waits for its configuration.
-func TestSignalEndsProcessThatReadsPipe(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "a.yaml")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "--config-path", pipe)
-	cmd.Env, cmd.Stderr = append(os.Environ(), childVariable+"=1"), os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the process reads
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	hung := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
-	defer hung.Stop()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if got := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); got != syscall.SIGTERM {
-		t.Errorf("the process ended by signal %v, want terminated", got)
 	}
 }
