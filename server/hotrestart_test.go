@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -394,6 +395,12 @@ func (s slowEnd) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// inCall reports whether a goroutine is in a function.
+func inCall(function string) bool {
+	stacks := make([]byte, 1<<20)
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(function))
+}
+
 // TestSuccessorLostWhileTheServerEnds: the increments that a successor has not
 // acknowledged reach the sinks of the server that it has told to end, and these keep
 // their parcels.
@@ -438,7 +445,7 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 			if !parts {
 				child.Close()
 				<-ended
-				time.Sleep(200 * time.Millisecond) // the server notices
+				eventually(t, "the server notices", func() bool { return inCall("server.(*followed).Lost(") })
 			}
 			close(out.goOn)
 			<-ended
