@@ -14,7 +14,8 @@ const Mark = "[redacted]"
 var (
 	privateKey  = lazyregexp.New(`-----(?:BEGIN|END) [A-Z0-9 ]*PRIVATE KEY-----`)
 	signedToken = lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
-	userInfo    = lazyregexp.New(`://[^/\s:@"]*:[^/\s@"]+@`)
+	// A password can contain "/" and "@", but no "/" behind digits alone, which are a port.
+	userInfo    = lazyregexp.New(`://(?:[^/\s:@"\[]*:[0-9]*[^/\s@"0-9][^\s"]*|[^/\s:@"]*:[^/\s"]+)@`)
 	secretQuery = lazyregexp.New(`[?&][^=&#\s]*(?i:` + secretWords + `)[^=&#\s]*=[^&#\s]`)
 	bearer      = lazyregexp.New(`(?i)\b(bearer +)[A-Za-z0-9._~+/-]{16,}=*`)
 )

@@ -11,6 +11,8 @@ func TestLooksSecret(t *testing.T) {
 		"eyJ.a.b": true, token: true, "Bearer " + token: true, "{a: " + token + ", b: 1.5}": true,
 		"https://host/a?b=c&d=e": false, "https://host:1/a@b": false, "https://me@host/": false, "a?token=&b=1": false, "token=a": false,
 		"a bearer of news": false, "bearer token": false, "x@y http://a:1/": false,
+		"https://[::1]:80/a@b": false, "https://host:80/a?b=c@d": false,
+		"amqp://u:p/q@host/v": true, "amqp://u:1a/q@host": true, "amqp://:/q@host": false, "ftp://u:p@q@host": true,
 		"postgres://u:p@host/db": true, "at https://:p@host": true, "https://host/a?b=c&Access_Token=x": true, "/health?api-key=x": true,
 		"a Bearer 0123456789abcdef": true, "bearer  0123456789abcdef": true,
 

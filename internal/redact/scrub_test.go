@@ -33,6 +33,8 @@ func TestScrubber(t *testing.T) {
 		"sent Bearer 0123456789abcdef01== twice, authorization: bearer 0123456789abcdef": "sent Bearer [redacted] twice, authorization: [redacted]",
 		"cookie=a; password=b":              "cookie=[redacted]; password=[redacted]",
 		"url https://u:p@host/ http://h:1/": "url https://[redacted]@host/ http://h:1/",
+		"at a://u:p/q@host/v, then b":       "at a://[redacted]@host/v, then b",
+		"at a://u:p@q@host/v":               "at a://[redacted]@host/v",
 		"a " + token + " b":                 "a [redacted] b",
 		"a\n-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----\nb\n":          "a\n[redacted]\nb\n",
 		`"k": "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"`: `"k": "[redacted]\n"`,
