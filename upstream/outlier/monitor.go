@@ -118,9 +118,6 @@ func (m *monitor) putSplit(r host.Result, status int) {
 		}
 		m.PutCode(status)
 	case host.RequestSuccess:
-		if status == 0 {
-			status = 200
-		}
 		m.PutCode(status)
 	}
 }
