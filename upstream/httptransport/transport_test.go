@@ -297,8 +297,14 @@ func TestBodyClosedEarly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n, err := resp.Body.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("before the end: %d bytes, %v", n, err)
+	}
 	for range 2 {
 		resp.Body.Close()
+		if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err != http.ErrBodyReadAfterClose {
+			t.Errorf("after the end: %d bytes, %v", n, err)
+		}
 	}
 	r.check(map[string]int{"upstream_rq_active": 0, "upstream_rq_tx_reset": 1, "upstream_cx_active": 0, "upstream_rq_200": 1})
 }
