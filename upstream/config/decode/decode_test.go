@@ -193,8 +193,9 @@ func TestWhatPeopleWrite(t *testing.T) {
 	}{
 		{"lower-case-enums", "name: c\ntype: strict_dns\nlb_policy: round_robin\n", "name: c\ntype: STRICT_DNS\nlb_policy: ROUND_ROBIN\n"},
 		{"json-names", "name: c\nlbPolicy: RANDOM\nconnectTimeout: 1s\n", "name: c\nlb_policy: RANDOM\nconnect_timeout: 1s\n"},
-		{"null-is-absent", "name: c\nconnect_timeout: null\nhealth_checks: ~\n", "name: c\n"},
+		{"null-is-absent", "connect_timeout: null\nname: c\nhealth_checks: ~\n", "name: c\n"},
 		{"hexadecimal", "name: c\nper_connection_buffer_limit_bytes: 0x10\n", "name: c\nper_connection_buffer_limit_bytes: 16\n"},
+		{"hexadecimal-fraction", "name: c\ncommon_lb_config: {healthy_panic_threshold: {value: 0x10}}\n", "name: c\ncommon_lb_config: {healthy_panic_threshold: {value: 16}}\n"},
 		{"quoted-number", "name: c\nper_connection_buffer_limit_bytes: '16'\n", "name: c\nper_connection_buffer_limit_bytes: 16\n"},
 		{"exponent", "name: c\nper_connection_buffer_limit_bytes: 1e3\n", "name: c\nper_connection_buffer_limit_bytes: 1000\n"},
 		{"alias", "name: &n c\nalt_stat_name: *n\n", "name: c\nalt_stat_name: c\n"},

@@ -156,6 +156,16 @@ func TestV2FieldsWithoutAPlacePassOnTheWire(t *testing.T) {
 			t.Errorf("%s: %d unknown fields, warnings %v", name, p.UnknownFields(), w)
 		}
 	}
+
+	const yes, no = "*\x02\b\x01", "*\x02\b\x00" // require_ocsp_staple, a BoolValue
+	value := string(allowed.Any().Value)
+	if strings.Count(value, yes) != 1 {
+		t.Fatalf("%q has not one %q", value, yes)
+	}
+	zero, err := newDecoder().ClusterWire(allowed.TypeURL(), []byte(strings.Replace(value, yes, no, 1)), 0)
+	if err != nil || zero.UnknownFields() != 0 || len(zero.Warnings()) != 0 {
+		t.Errorf("of value 0: %v, %v", zero, err)
+	}
 }
 
 func TestSpellingsOfTheProduct(t *testing.T) {
