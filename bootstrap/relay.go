@@ -46,7 +46,7 @@ func receivedBy(target string, listeners []StatsDListener) string {
 			if !host.IsValid() {
 				host = netip.IPv6Unspecified()
 			}
-			own = append(own, string(l.Network)+"://"+netip.AddrPortFrom(host, l.Port).String())
+			own = append(own, string(l.Network)+l.IP+"://"+netip.AddrPortFrom(host, l.Port).String())
 		default:
 			own = append(own, l.Address)
 		}

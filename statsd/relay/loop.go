@@ -14,6 +14,7 @@ import (
 type listener struct {
 	address string
 	network string // udp, tcp or unix
+	family  byte   // '4' or '6' if it receives only this version of IP
 	at      netip.AddrPort
 	path    string
 }
@@ -28,6 +29,8 @@ func parseListener(address string) (listener, error) {
 		return l, nil
 	case scheme == "tls":
 		l.network = "tcp"
+	case scheme != l.network:
+		l.family = scheme[len(scheme)-1]
 	}
 	var err error
 	if l.at, err = netip.ParseAddrPort(place); err != nil {
@@ -120,7 +123,13 @@ func loopError(t *target, listener string) error {
 
 // receives reports whether l receives what this host sends to a path or to at.
 func (l *listener) receives(network, path string, at netip.AddrPort) bool {
-	return l.network == network && l.path == path && (path != "" || l.at.Port() == at.Port() && covers(l.at.Addr(), at.Addr()))
+	return l.network == network && l.path == path && (path != "" || l.at.Port() == at.Port() && l.hears(at.Addr()) && covers(l.at.Addr(), at.Addr()))
+}
+
+// hears reports whether l receives the version of IP of the address to. What the system
+// connects to for an unspecified address is not known.
+func (l *listener) hears(to netip.Addr) bool {
+	return l.family == 0 || to.IsUnspecified() || to.Unmap().Is4() == (l.family == '4')
 }
 
 // covers reports whether a listener on the address own receives what this host sends
