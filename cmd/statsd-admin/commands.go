@@ -55,7 +55,7 @@ func (p *program) subcommand(args []string) *command {
 
 // runCommand parses the arguments of a subcommand and runs it.
 func (p *program) runCommand(ctx context.Context, c *command, args []string) int {
-	if err := flagError(c.flags, c.flags.Parse(args)); err != nil {
+	if err := flagError(c.flags, c.flags.Parse(withoutNegations(c.flags, args))); err != nil {
 		return p.failCommand(usageError{err})
 	}
 	if help, err := c.flags.GetBool("help"); err == nil && help {

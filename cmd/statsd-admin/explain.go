@@ -24,16 +24,22 @@ import (
 )
 
 // explainFlags returns the flags of the daemon that affect the explanation of
-// lines, and the flag of statsd_exporter for mapping rules.
+// lines, also flags of statsd_exporter.
 func explainFlags(o *Options, r *rawOptions, x *exporterFlags) *pflag.FlagSet {
 	all := flagSet(o, r)
 	fs := newFlagSet("explain")
 	for _, name := range []string{"config-path", "config-yaml", "allow-unknown-static-fields", "product-name"} {
 		fs.AddFlag(all.Lookup(name))
 	}
-	mapping := exporterFlagSet(x).Lookup("statsd.mapping-config")
+	exporter := exporterFlagSet(x)
+	mapping := exporter.Lookup("statsd.mapping-config")
 	mapping.Usage = "`file` with mapping rules, instead of a configuration: explain as the server with this flag of statsd_exporter"
 	fs.AddFlag(mapping)
+	for _, dialect := range exporterDialects {
+		parse := exporter.Lookup("statsd.parse-" + dialect.flag + "-tags")
+		parse.Usage += ", in place of a configuration as well"
+		fs.AddFlag(parse)
+	}
 	fs.AddFlag(all.Lookup("help"))
 	return fs
 }
@@ -55,19 +61,30 @@ func (p *program) explainCommand() *command {
 			"it were the first one. The exit status is 1 if any line is rejected, and 2 for a\n" +
 			"wrong command line.\n",
 		flags: fs,
-		run:   func(context.Context) int { return p.explain(&o, &r, x.MappingConfig, fs.Args()) },
+		run:   func(context.Context) int { return p.explain(&o, &r, exporterArguments(fs), fs.Args()) },
 	}
 }
 
-func (p *program) explain(o *Options, r *rawOptions, mapping string, files []string) int {
+// exporterArguments returns the flags of statsd_exporter that are given.
+func exporterArguments(fs *pflag.FlagSet) (all []string) {
+	fs.Visit(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, "statsd.") {
+			all = append(all, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return all
+}
+
+func (p *program) explain(o *Options, r *rawOptions, exporter, files []string) int {
 	if err := o.setMode(*r); err != nil {
 		return p.failCommand(usageError{err})
 	}
-	if mapping != "" {
+	if len(exporter) > 0 {
 		if o.ConfigPath+o.ConfigYAML != "" {
-			return p.failCommand(usageError{errors.New("error: --statsd.mapping-config cannot be combined with a configuration; name the file in its statsd.mapping.file")})
+			name, _, _ := strings.Cut(exporter[0], "=")
+			return p.failCommand(usageError{fmt.Errorf("error: %s cannot be combined with a configuration, which has statsd.mapping.file and statsd.parse", name)})
 		}
-		x, _, err := parseExporterOptions([]string{"--statsd.mapping-config", mapping}, p.hardware)
+		x, _, err := parseExporterOptions(exporter, p.hardware)
 		if err != nil {
 			return p.failCommand(usageError{err})
 		}

@@ -82,7 +82,11 @@ func TestExplainStatus(t *testing.T) {
 		{"exporter", "rt.a:1500|ms\nn.:1|c\n", []string{"--statsd.mapping-config", exporter}, 0, []string{
 			"rule:          1 (rt.*) at " + exporter + ":1:12\n", `series:        rt{to="a"}` + "\n      series unit:   seconds\n", "series:        n_{}\n"}, nil},
 		{"exporter-missing", "", []string{"--statsd.mapping-config=/nowhere.yml"}, 1, nil, []string{"error: --statsd.mapping-config: stat /nowhere.yml: no such file or directory\n"}},
-		{"exporter-and-config", "", []string{"--statsd.mapping-config", exporter, "-c", plain}, 2, nil, []string{"error: --statsd.mapping-config cannot be combined with a configuration; name the file in its statsd.mapping.file\n"}},
+		{"exporter-and-config", "", []string{"--statsd.mapping-config", exporter, "-c", plain}, 2, nil, []string{"error: --statsd.mapping-config cannot be combined with a configuration, which has statsd.mapping.file and statsd.parse\n"}},
+		{"exporter-parse", "n:1|c|#a:b\nm,c=d:1|c\n", []string{"--no-statsd.parse-dogstatsd-tags", "--statsd.parse-influxdb-tags=false", "--statsd.mapping-config", exporter}, 0, []string{
+			"series:        n{}\n", "unknown fields:  1\n", "series:        m_c_d{}\n"}, nil},
+		{"exporter-parse-alone", "n:1|c|#a:b\nm#c=d:1|c\n", []string{"--no-statsd.parse-librato-tags"}, 0, []string{"series:        n{a=\"b\"}\n", "series:        m_c_d{}\n"}, nil},
+		{"exporter-parse-and-config", "", []string{"--statsd.parse-signalfx-tags", "-c", plain}, 2, nil, []string{"error: --statsd.parse-signalfx-tags cannot be combined with a configuration, which has"}},
 		{"config-yaml", "aa:1|c\n", []string{"--config-yaml", "statsd: {limits: {name_bytes: 1}}"}, 1, []string{"name_too_long at byte "}, nil},
 		{"bad-config", "a:1|c\n", []string{"-c", wrong}, 1, nil, []string{wrong + ":1:17: statsd.parse: "}},
 		{"no-config", "", []string{"-c", "/nowhere.yaml"}, 1, nil, []string{"bootstrap: open /nowhere.yaml: no such file or directory\n"}},
