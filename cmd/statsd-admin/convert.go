@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func (p *program) convert(from convert.Program, file string) (*convert.Result, e
 	if err != nil {
 		return nil, fmt.Errorf("error: %w", err)
 	}
-	r, err := convert.Convert(from, file, text)
+	r, err := convert.Convert(from, file, text, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}

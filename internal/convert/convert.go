@@ -73,13 +73,19 @@ type conversion struct {
 	notes []Note
 	errs  []error
 	sinks map[string]int // by name
+
+	lookup func(string) (string, bool) // environment variables; nil: texts have none
 }
 
 // Convert converts the configuration of a program. The name of the file selects its
-// syntax if there are several, and is in the positions of notes and errors. An error
+// syntax if there are several, and is in the positions of notes and errors. lookup
+// returns an environment variable, to which only texts of Telegraf refer. An error
 // joins an [Error] for each setting that cannot be read.
-func Convert(from Program, file string, text []byte) (*Result, error) {
+func Convert(from Program, file string, text []byte, lookup func(string) (string, bool)) (*Result, error) {
 	c := &conversion{file: oneline.Clean(file), sinks: map[string]int{}}
+	if from == Telegraf {
+		c.lookup = lookup
+	}
 	parse, convert := c.program(from, file)
 	if parse == nil {
 		return nil, fmt.Errorf("convert: unknown program %q", from)

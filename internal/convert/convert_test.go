@@ -37,7 +37,7 @@ func TestConvert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := Convert(from, filepath.Base(file), text)
+		r, err := Convert(from, filepath.Base(file), text, nil)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -52,7 +52,7 @@ func TestConvert(t *testing.T) {
 		if n := bytes.Count(r.YAML, []byte("(line ")); n != len(r.Notes) {
 			t.Errorf("%s: %d comments for %d notes", file, n, len(r.Notes))
 		}
-		marked, err := Convert(from, filepath.Base(file), append([]byte("\ufeff"), text...))
+		marked, err := Convert(from, filepath.Base(file), append([]byte("\ufeff"), text...), nil)
 		if err != nil || !bytes.Equal(marked.YAML, r.YAML) {
 			t.Errorf("%s behind a byte order mark: %v", file, err)
 		}
@@ -106,7 +106,7 @@ func TestErrors(t *testing.T) {
 		{Brubeck, "b.json", strings.Repeat(" ", MaxBytes+1), []string{"b.json: 1048577 bytes are more than the limit of 1048576"}},
 		{"carbon", "c", "", []string{`convert: unknown program "carbon"`}},
 	} {
-		r, err := Convert(tt.from, tt.file, []byte(tt.text))
+		r, err := Convert(tt.from, tt.file, []byte(tt.text), nil)
 		if err == nil {
 			t.Errorf("%s: no error, but\n%s", tt.text, r.YAML)
 			continue
@@ -134,7 +134,7 @@ func TestTelegrafAddresses(t *testing.T) {
 		"protocol = 'udp6'\nservice_address = ':8125'": "udp://[::]:8125", "protocol = 'udp6'\nservice_address = '[::1]:8125'": "udp://[::1]:8125",
 		"protocol = 'udp4'\nservice_address = ':8125'": "udp://0.0.0.0:8125", "protocol = 'tcp6'": "tcp://[::]:8125", "protocol = 'udp'": "udp://0.0.0.0:8125",
 	} {
-		r, err := Convert(Telegraf, "t.conf", []byte("[[inputs.statsd]]\n"+text+"\n"))
+		r, err := Convert(Telegraf, "t.conf", []byte("[[inputs.statsd]]\n"+text+"\n"), nil)
 		if err != nil || !strings.Contains(string(r.YAML), want) {
 			t.Errorf("%q lacks %s: %v\n%s", text, want, err, r.YAML)
 		}
@@ -170,5 +170,65 @@ func TestWords(t *testing.T) {
 				t.Errorf("word %q: %t", before+c, got)
 			}
 		}
+	}
+}
+
+// TestTelegrafVariables: variables are replaced in settings that are converted, with a
+// note; others may be unset.
+func TestTelegrafVariables(t *testing.T) {
+	environment := map[string]string{"PORT": "8126", "DC": "eu: #1", "EMPTY": "", "NUMBER": "2_0"}
+	lookup := func(name string) (string, bool) {
+		text, ok := environment[name]
+		return text, ok
+	}
+	const text = `[global_tags]
+dc = "${DC}"
+rack = "${RACK}"
+[[inputs.statsd]]
+service_address = "${HOST:-127.0.0.1}:${PORT}"
+max_ttl = "${NUMBER}s"
+[[outputs.graphite]]
+servers = ["${EMPTY:-carbon}${EMPTY-x}:2003"]
+graphite_tag_support = true
+[[outputs.influxdb]]
+token = "${TOKEN}"
+`
+	r, err := Convert(Telegraf, "t.conf", []byte(text), lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes strings.Builder
+	for _, n := range r.Notes {
+		fmt.Fprintln(&notes, n)
+	}
+	for _, want := range []string{"udp://127.0.0.1:8126", `address: "carbon:2003"`, `dc: "eu: #1"`, `counter: 20s`, `rack: "${RACK}"`} {
+		if !strings.Contains(string(r.YAML), want) {
+			t.Errorf("lacks %s:\n%s", want, r.YAML)
+		}
+	}
+	const now = " is not read later: this is its value now\n"
+	for _, want := range []string{
+		"t.conf:2:1: global_tags.dc: the environment variable DC" + now, "t.conf:3:1: global_tags.rack: the environment variable RACK is not set: write its value\n",
+		"t.conf:5:1: inputs.statsd[0].service_address: the environment variable HOST is not read later: this is its default\n", "service_address: the environment variable PORT" + now,
+		"max_ttl: the environment variable NUMBER" + now, "servers[0]: the environment variable EMPTY is not read later: this is its default\n",
+	} {
+		if strings.Count(notes.String(), want) != 1 {
+			t.Errorf("want %q once in\n%s", want, notes.String())
+		}
+	}
+	if strings.Contains(notes.String(), "TOKEN") {
+		t.Errorf("a variable of a setting that is not converted:\n%s", notes.String())
+	}
+	for text, want := range map[string]string{
+		"service_address = '${ADDRESS}'":                                          `t.conf:2:19: inputs.statsd[0].service_address: "${ADDRESS}" is not host:port: the environment variable ADDRESS is not set; set it for this conversion`,
+		"[[outputs.http]]\ndata_format = 'prometheusremotewrite'\nurl = '${URL}'": "t.conf:4:7: outputs.http[0].url: not http://host or https://host without user information: the environment variable URL is not set; set it for this conversion",
+	} {
+		if r, err := Convert(Telegraf, "t.conf", []byte("[[inputs.statsd]]\n"+text+"\n"), lookup); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s\n%v", text, err, want, r)
+		}
+	}
+	// Other programs have no variables in their texts.
+	if r, err := Convert(Gostatsd, "g.toml", []byte("namespace = '${PORT}'\n"), lookup); err != nil || strings.Contains(string(r.YAML), "8126") {
+		t.Errorf("%v\n%s", err, r.YAML)
 	}
 }

@@ -1,7 +1,7 @@
 // Package convert reads the configuration file of another StatsD server and writes the
 // configuration of this one.
 //
-//	r, err := convert.Convert(convert.Telegraf, "telegraf.conf", text)
+//	r, err := convert.Convert(convert.Telegraf, "telegraf.conf", text, os.LookupEnv)
 //	if err != nil {
 //		return err // every error with file, line and column
 //	}

@@ -21,7 +21,7 @@ func fuzz(f *testing.F, from Program, file string) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Convert(from, file, text)
+		r, err := Convert(from, file, text, nil)
 		if err != nil {
 			return
 		}

@@ -33,10 +33,10 @@ func TestDepth(t *testing.T) {
 			"c:1:1: not valid TOML: a NUL byte, or values nested too deeply",
 		},
 	} {
-		if _, err := Convert(tt.from, "c", []byte(tt.fits)); err != nil {
+		if _, err := Convert(tt.from, "c", []byte(tt.fits), nil); err != nil {
 			t.Errorf("%s at the limit: %v", tt.name, err)
 		}
-		if _, err := Convert(tt.from, "c", []byte(tt.beats)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Convert(tt.from, "c", []byte(tt.beats), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s beyond the limit: %v, want %q", tt.name, err, tt.want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestPrograms(t *testing.T) {
 		t.Errorf("%d programs", n)
 	}
 	for _, p := range Programs() {
-		if _, err := Convert(p, "c", []byte("{}")); err != nil && strings.Contains(err.Error(), "unknown program") {
+		if _, err := Convert(p, "c", []byte("{}"), nil); err != nil && strings.Contains(err.Error(), "unknown program") {
 			t.Error(err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestSettings(t *testing.T) {
 		if tt.from == Gostatsd {
 			file = "c.toml"
 		}
-		r, err := Convert(tt.from, file, []byte(tt.text))
+		r, err := Convert(tt.from, file, []byte(tt.text), nil)
 		if err != nil {
 			t.Errorf("%s: %v", tt.text, err)
 			continue
@@ -230,7 +230,7 @@ func TestRefusedSettings(t *testing.T) {
 		if tt.from == Gostatsd {
 			file = "c.toml"
 		}
-		if r, err := Convert(tt.from, file, []byte(tt.text)); err == nil {
+		if r, err := Convert(tt.from, file, []byte(tt.text), nil); err == nil {
 			t.Errorf("%s: no error, but\n%s", tt.text, r.YAML)
 		} else if !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)

@@ -13,7 +13,7 @@ func convertText(t *testing.T, from Program, text string) *Result {
 	if from == Gostatsd {
 		file = "c.toml"
 	}
-	r, err := Convert(from, file, []byte(text))
+	r, err := Convert(from, file, []byte(text), nil)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -183,7 +183,7 @@ func TestURLs(t *testing.T) {
 		"http://h": true, "https://h:1/x": true, "HTTP://h/": true, "": false, "h": false, "http:///x": false, "http:x": false, "ftp://h/": false,
 		"http://user@h/": false, "http://ä/": false, "http://h/%zz": false,
 	} {
-		r, err := Convert(Gostatsd, "c.toml", fmt.Appendf(nil, "backends = 'otlp'\n[otlp]\nmetrics_endpoint = %q\n", url))
+		r, err := Convert(Gostatsd, "c.toml", fmt.Appendf(nil, "backends = 'otlp'\n[otlp]\nmetrics_endpoint = %q\n", url), nil)
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", url, err)
 		} else if ok && !strings.Contains(string(r.YAML), url) {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
 )
 
 // object is a group of settings. Methods of a nil object find nothing.
@@ -26,6 +28,8 @@ type value struct {
 	node  *yaml.Node
 	path  string
 	taken bool
+
+	expanded bool // environment variables are replaced
 }
 
 // newObject returns the settings of a node. If the node is not a mapping, it adds an error
@@ -100,7 +104,46 @@ func (v *value) noteIf(at *section, text string) {
 }
 
 func (v *value) wrong(want string) {
-	v.c.errorf(v.node, v.path, "%s is not %s", conftree.Show(v.node, false), want)
+	v.c.errorf(v.node, v.path, "%s is not %s%s", conftree.Show(v.node, false), want, v.unset())
+}
+
+// variable matches a reference to an environment variable, such as ${HOST} or
+// ${HOST:-localhost}.
+var variable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}`)
+
+// expand replaces references to environment variables that are set or have a default.
+func (v *value) expand() {
+	if v.c.lookup == nil || v.expanded || v.node.Kind != yaml.ScalarNode {
+		return
+	}
+	v.expanded = true
+	n := *v.node
+	n.Value = variable().ReplaceAllStringFunc(n.Value, func(ref string) string {
+		parts := variable().FindStringSubmatch(ref)
+		text, ok := v.c.lookup(parts[1])
+		switch {
+		case ok && (text != "" || parts[2] != ":-"):
+			v.note(v.c.out, "the environment variable %s is not read later: this is its value now", parts[1])
+			return text
+		case parts[2] != "":
+			v.note(v.c.out, "the environment variable %s is not read later: this is its default", parts[1])
+			return parts[3]
+		}
+		v.note(v.c.out, "the environment variable %s is not set: write its value", parts[1])
+		return ref
+	})
+	v.node = &n
+}
+
+// unset explains an error if the text refers to an environment variable that is not set.
+func (v *value) unset() string {
+	if v.c.lookup == nil || v.node.Kind != yaml.ScalarNode {
+		return ""
+	}
+	if parts := variable().FindStringSubmatch(v.node.Value); parts != nil {
+		return fmt.Sprintf(": the environment variable %s is not set; set it for this conversion", parts[1])
+	}
+	return ""
 }
 
 // text returns a text, or the default.
@@ -112,6 +155,7 @@ func (v *value) text(otherwise string) string {
 		v.wrong("a string")
 		return otherwise
 	}
+	v.expand()
 	return v.node.Value
 }
 
@@ -133,6 +177,7 @@ func (v *value) scalar() string {
 	if v.node.Kind != yaml.ScalarNode {
 		return ""
 	}
+	v.expand()
 	return strings.ReplaceAll(v.node.Value, "_", "")
 }
 

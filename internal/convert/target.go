@@ -205,7 +205,7 @@ func (v *value) url() (string, bool) {
 	text := v.text("")
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || !validHost(u.Host) {
-		v.c.errorf(v.node, v.path, "not http://host or https://host without user information")
+		v.c.errorf(v.node, v.path, "not http://host or https://host without user information%s", v.unset())
 		return "", false
 	}
 	return text, true
