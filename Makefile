@@ -55,10 +55,11 @@ arm64: ## the same as arm64 programs in an emulator: takes minutes, needs qemu-a
 
 schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS preemptions
 	$(GO) test -vet=off -tags schedule -short ./internal/schedule
-	$(GO) test -vet=off -tags schedule -run '^TestSchedules$$' ./histogram -preemptions $(PREEMPTIONS)
+	$(GO) test -vet=off -tags schedule -run '^TestSchedules$$' ./histogram ./store -preemptions $(PREEMPTIONS)
 
 seeded: ## check that the exploration and the matrix find seeded faults
 	@./scripts/seeded
+	$(GO) test -vet=off -count 1 -timeout 0 -tags schedule,seeded -run '^TestSeededBugs$$' ./store
 
 mutants: ## change MUTANTS random places of PACKAGES, one at a time, and report what no test notices
 	@cd tools/mutants && $(GO) run . -root ../.. -n $(MUTANTS) -seed $(SEED) $(PACKAGES)

@@ -3,18 +3,15 @@
 package histogram
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // TestSeededBugs puts bugs into the package, one by one, and checks that
-// TestSchedules fails. It compiles the package for each of them.
+// TestSchedules fails.
 func TestSeededBugs(t *testing.T) {
-	bugs := []struct{ name, file, old, new string }{
+	bugs := []schedule.Bug{
 		{"touch-first", "histogram.go", "	s.sums[side].add(magnitude, n)\n	schedule.Point()\n	epoch := h.epoch.Load() & 1\n	schedule.Point()\n	s.ends[epoch].include(endKey(v))\n	schedule.Point()\n	s.touch()\n", "	s.touch()\n	schedule.Point()\n	s.sums[side].add(magnitude, n)\n	schedule.Point()\n	epoch := h.epoch.Load() & 1\n	schedule.Point()\n	s.ends[epoch].include(endKey(v))\n"},
 		{"no-touch", "histogram.go", "	s.touch()\n", ""},
 		{"no-extremes", "histogram.go", "	s.ends[epoch].include(endKey(v))\n", "	_ = epoch\n"},
@@ -38,38 +35,5 @@ func TestSeededBugs(t *testing.T) {
 		{"bins-fall", "merge.go", "counts[i] = max(counts[i], was)", "_ = was"},
 		{"wide-read-last", "shard.go", "	if high != nil {\n		for i := range high {\n			counts[i] += high[i].Load()\n		}\n	}\n	schedule.Point()\n", "	defer func() {\n		schedule.Point()\n		if high != nil {\n			for i := range high {\n				counts[i] += high[i].Load()\n			}\n		}\n	}()\n"},
 	}
-	for _, bug := range bugs {
-		t.Run(bug.name, func(t *testing.T) {
-			source, err := os.ReadFile(bug.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Count(string(source), bug.old) != 1 {
-				t.Fatalf("%s has %d times %q, want once", bug.file, strings.Count(string(source), bug.old), bug.old)
-			}
-			dir := t.TempDir()
-			path, err := filepath.Abs(bug.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			changed := filepath.Join(dir, bug.file)
-			overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for file, content := range map[string]string{
-				changed:                            strings.Replace(string(source), bug.old, bug.new, 1),
-				filepath.Join(dir, "overlay.json"): string(overlay),
-			} {
-				if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			out, err := exec.Command("go", "test", "-tags", "schedule", "-overlay", filepath.Join(dir, "overlay.json"),
-				"-run", "^TestSchedules$", "-failfast", "-vet", "off", ".").CombinedOutput()
-			if !strings.Contains(string(out), "--- FAIL: TestSchedules") {
-				t.Errorf("not found: %v\n%s", err, out)
-			}
-		})
-	}
+	schedule.CheckBugs(t, bugs)
 }

@@ -1,10 +1,10 @@
 package store
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // slotsPerBlock stats share one block. It is a multiple of 64 for the bit sets
@@ -135,7 +135,7 @@ type block struct {
 	active  *[slotsPerBlock]atomic.Uint32 // age of the store at the last update, for stats that expire
 	marks   *[slotsPerBlock]atomic.Uint32 // of stats from network input; see Scope.Mark
 
-	hotMu sync.Mutex // serializes page.own
+	hotMu schedule.Mutex // serializes page.own
 
 	index   uint32
 	reuse   uint32 // blocks that had the index before

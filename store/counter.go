@@ -1,6 +1,10 @@
 package store
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
+)
 
 // noCopy makes go vet report copies of a struct that embeds it.
 type noCopy struct{}
@@ -68,6 +72,7 @@ func (b *block) value(i int) uint64 {
 	var from uint64
 	if base := b.base.Load(); base != nil {
 		from = base[i].total.Load()
+		schedule.Point()
 	}
 	return b.pg.total(i) - from
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"math/bits"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // FlushOptions are the settings of one flush.
@@ -267,6 +269,7 @@ func (s *Store) Sweep(evict bool) (network [kinds]int, own int) {
 // from now on waits for Store.mu. Store.mu and Store.flushMu must be held.
 func (b *block) endable(i int) bool {
 	b.ending.set(i) // before asked is read; see block.lease
+	schedule.Point()
 	if b.asked.has(i) || b.pending(i) {
 		b.ending.clear(i)
 		return false
@@ -282,6 +285,7 @@ func (b *block) lease(i int) bool {
 	}
 	if !b.asked.has(i) {
 		b.asked.set(i)
+		schedule.Point()
 	}
 	return !b.ending.has(i)
 }

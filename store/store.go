@@ -3,12 +3,12 @@ package store
 import (
 	"errors"
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/directory"
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
@@ -88,7 +88,7 @@ type Store struct {
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
-	flushMu  sync.Mutex
+	flushMu  schedule.Mutex
 	flushSeq uint64
 	flushed  time.Time // of the last flush
 	watches  []*Watch
@@ -96,7 +96,7 @@ type Store struct {
 
 	flushBegan atomic.Int64 // time of the last flush in Unix milliseconds
 
-	orderMu  sync.Mutex
+	orderMu  schedule.Mutex
 	byName   [nameSets]order
 	byFamily [kinds]order
 	byTag    []*order // of explorers; changed under both orderMu and mu
@@ -110,7 +110,7 @@ type Store struct {
 	settled  []id           // those of named that are not in unsent
 	enders   []*Watch       // watches; like Store.watches, but guarded by orderMu
 
-	mu         sync.Mutex // guards creation and removal of stats and scopes
+	mu         schedule.Mutex // guards creation and removal of stats and scopes
 	reject     func(name string) bool
 	classes    map[classKey]*class
 	blockCount uint32 // block indexes handed out so far, free ones included

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/internal/percpu"
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // This file and word_portable.go are twins: the memory behind counters and
@@ -114,6 +115,9 @@ func (w *word) home() (*block, int) {
 func (w *word) mark(p *page) {
 	// The offset of touch[i], if w is words[i].
 	const from = int(unsafe.Offsetof(p.touch)) - int(unsafe.Offsetof(p.words))/8
+	if schedule.Enabled { // a call, even of nothing, would cost the inlining
+		schedule.Point()
+	}
 	at := int(uintptr(unsafe.Pointer(w)) % pageSize / 8)
 	if t := (*uint8)(unsafe.Add(unsafe.Pointer(p), from+at)); *t == 0 {
 		*t = 1
@@ -129,6 +133,7 @@ func (w *word) count(n uint64) {
 			i := (uintptr(unsafe.Pointer(w)) - uintptr(unsafe.Pointer(&p.words))) / unsafe.Sizeof(*w)
 			if i < slotsPerBlock {
 				sp.words[i] += n
+				schedule.Point()
 				sp.touch[i] = 1
 			}
 			percpu.Unpin()
@@ -158,6 +163,7 @@ func (p *page) own(slot int) {
 		n := max(runtime.GOMAXPROCS(0), slot+1)
 		t := make([]*slotPage, n)
 		atomic.StorePointer(&p.slots, unsafe.Pointer(unsafe.SliceData(t)))
+		schedule.Point()
 		p.nslots = n // after slots: a reader that sees nslots sees the table
 	}
 	if slot >= p.nslots {
@@ -165,6 +171,7 @@ func (p *page) own(slot int) {
 	}
 	at := (*unsafe.Pointer)(unsafe.Add(p.slots, uintptr(slot)*unsafe.Sizeof(p.slots)))
 	if atomic.LoadPointer(at) == nil {
+		schedule.Point()
 		atomic.StorePointer(at, unsafe.Pointer(new(slotPage)))
 	}
 }
@@ -178,6 +185,7 @@ func (p *page) slot(s int) *slotPage {
 func (p *page) total(i int) uint64 {
 	t := p.words[i].shared.Load()
 	for s := range p.nslots {
+		schedule.Point()
 		if sp := p.slot(s); sp != nil {
 			t += atomic.LoadUint64(&sp.words[i])
 		}
@@ -206,7 +214,9 @@ func takeTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
 		if atomic.LoadUint64(at) == 0 {
 			continue
 		}
+		schedule.Point()
 		dst[i/64] |= gather(atomic.SwapUint64(at, 0)) << (i % 64)
+		schedule.Point()
 		any = true
 	}
 	return any
@@ -234,7 +244,9 @@ func (p *page) dropTouched(which *bitset) {
 func dropTouched(touch *[slotsPerBlock]uint8, which *bitset) {
 	for i := 0; i < slotsPerBlock; i += 8 {
 		if m := which[i/64] >> (i % 64) & 0xff; m != 0 {
+			schedule.Point()
 			atomic.AndUint64((*uint64)(unsafe.Pointer(&touch[i])), ^scatter(m))
+			schedule.Point()
 		}
 	}
 }

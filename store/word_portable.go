@@ -5,6 +5,8 @@ package store
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // This file implements word_fast.go with atomics only: for the race detector and
@@ -44,6 +46,9 @@ func (p *page) address(i int) uintptr {
 func (w *word) home() (*block, int) { return w.pg.blk, int(w.i) }
 
 func (w *word) mark() {
+	if schedule.Enabled { // a call, even of nothing, would cost the inlining
+		schedule.Point()
+	}
 	if w.marked.Load() == 0 {
 		w.marked.Store(1)
 	}
@@ -60,6 +65,7 @@ func (p *page) total(i int) uint64 { return p.words[i].shared.Load() }
 func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	for i := range n {
 		if w := &p.words[i]; w.marked.Load() != 0 && w.marked.Swap(0) != 0 {
+			schedule.Point()
 			dst[i/64] |= 1 << (i % 64)
 			any = true
 		}
@@ -71,7 +77,9 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 func (p *page) dropTouched(which *bitset) {
 	for i := range p.words {
 		if which.has(i) {
+			schedule.Point()
 			p.words[i].marked.Store(0)
+			schedule.Point()
 		}
 	}
 }

@@ -21,6 +21,8 @@ func exceptions() []exception {
 		{"failpoints", "admin", "nethttp.go HTTPHandler", "makes an error of http.ErrAbortHandler; TestHTTPHandlerAsEndpoint has a handler that panics with it"},
 		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestPanics has some that panic"},
 		{"failpoints", "internal/schedule", "explore.go run", "makes a test failure of a panic; exists only with the tag schedule"},
+		{"failpoints", "internal/schedule", "seeded.go CheckBugs", "runs subtests; exists only with the tags schedule and seeded"},
+		{"testing", "internal/schedule", "testing", "checks tests of explored packages; exists only with the tags schedule and seeded"},
 		{"failpoints", "server", "port.go abort", "breaks the connection of a request after a panic; TestListenerHTTP has a handler that panics"},
 		{"servers", "server", "http.Server", "serves a program's handler on a listener of the program"},
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
