@@ -366,6 +366,7 @@ func TestSingleErrors(t *testing.T) {
 		{"sinks-header", "a.yaml", "sinks: [{remote_write: {url: 'http://a', headers: {'a b': c}}}]\n", "sinks[0].remote_write.headers.a b: not a header with a value on one line"},
 		{"sinks-tls", "a.yaml", "sinks: [{remote_write: {url: 'https://a', tls: {private_key: k}}}]\n", "sinks[0].remote_write.tls: certificate_chain and private_key need each other"},
 		{"sinks-kinds", "a.yaml", "sinks: [{filters: {kinds: [text]}, statsd: {address: 'a:1'}}]\n", `sinks[0].filters.kinds[0]: "text" is not one of counter, gauge, histogram`},
+		{"sinks-transport", "a.yaml", "sinks: [{statsd: {address: 'udp://127.0.0.1:8125'}}]\n", `sinks[0].statsd.address: "udp://127.0.0.1:8125" is not host:port, such as 127.0.0.1:8125; the transport is not part of it`},
 		{"sinks-address", "a.yaml", "sinks: [{statsd: {address: here}}]\n", `a.yaml:1:28: sinks[0].statsd.address: "here" is not host:port, such as 127.0.0.1:8125`},
 		{"sinks-path", "a.yaml", "sinks: [{statsd: {protocol: unixgram, address: here}}]\n", "a.yaml:1:48: sinks[0].statsd.address: "},
 		{"sinks-datagram", "a.yaml", "sinks: [{statsd: {address: 'a:1', max_packet_bytes: 65508}}]\n", "a.yaml:1:53: sinks[0].statsd.max_packet_bytes: a datagram of UDP has at most 65507 bytes"},

@@ -305,7 +305,11 @@ func percentiles(to *[]float64, least, most float64, limit int) setter {
 func checkHostPort(d *decoder, n *yaml.Node, path, address, example string) {
 	host, port, err := net.SplitHostPort(address)
 	if number, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || number == 0 || host == "" {
-		d.errorf(n, path, "%s is not host:port, such as %s", d.show(n, path), example)
+		hint := ""
+		if strings.Contains(address, "://") {
+			hint = "; the transport is not part of it"
+		}
+		d.errorf(n, path, "%s is not host:port, such as %s%s", d.show(n, path), example, hint)
 	}
 }
 
