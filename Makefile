@@ -59,7 +59,6 @@ schedules: ## explore interleavings of lock-free code with up to PREEMPTIONS pre
 
 seeded: ## check that the exploration and the matrix find seeded faults
 	@./scripts/seeded
-	$(GO) test -vet=off -count 1 -timeout 0 -tags schedule,seeded -run '^TestSeededBugs$$' ./store
 
 mutants: ## change MUTANTS random places of PACKAGES, one at a time, and report what no test notices
 	@cd tools/mutants && $(GO) run . -root ../.. -n $(MUTANTS) -seed $(SEED) $(PACKAGES)
