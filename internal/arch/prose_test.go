@@ -24,7 +24,7 @@ func turns() []turn {
 		{"what is", regexp.MustCompile(`(?i)\bwhat (is|was|were|are|has|had|it|they|came|comes)\b`), "use a noun: the accepted lines, the configured limit"},
 		{"tell", regexp.MustCompile(`(?i)\b(tell|tells|told|telling)\b`), "report, return, notify, distinguish"},
 		{"those that", regexp.MustCompile(`(?i)\b(those|one|ones|he|she|who) (that|who|of)\b`), "name the things: callers that, hosts that, the other listener"},
-		{"nobody", regexp.MustCompile(`(?i)\bnobody\b`), "no caller, no client; or say what does not happen"},
+		{"nobody", regexp.MustCompile(`(?i)\b(nobody|everybody|anybody|whoever)\b`), "no caller, each client; or say what does not happen"},
 	}
 }
 
@@ -32,8 +32,23 @@ func turns() []turn {
 // standard library has 0.2 to 1.2.
 const maxPerThousand = 1
 
-// TestProse counts turns of phrase in the comments of all Go files, nested modules
-// included.
+// comment returns the comment in a line of a Go file, or of a YAML file or Makefile, or "".
+// Comments behind Go code are not found.
+func comment(name, line string) string {
+	if filepath.Ext(name) == ".go" {
+		if text := strings.TrimSpace(line); strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "//go") {
+			return text
+		}
+		return ""
+	}
+	if _, text, found := strings.Cut(" "+line, " #"); found {
+		return "#" + text
+	}
+	return ""
+}
+
+// TestProse counts turns of phrase in the comments of all Go and YAML files and
+// Makefiles, nested modules included.
 func TestProse(t *testing.T) {
 	lines := 0
 	found := map[string][]string{}
@@ -45,7 +60,7 @@ func TestProse(t *testing.T) {
 		if d.IsDir() && name != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata") {
 			return filepath.SkipDir
 		}
-		if d.IsDir() || filepath.Ext(name) != ".go" {
+		if ext := filepath.Ext(name); d.IsDir() || ext != ".go" && ext != ".yaml" && d.Name() != "Makefile" {
 			return nil
 		}
 		src, err := os.ReadFile(name)
@@ -53,8 +68,8 @@ func TestProse(t *testing.T) {
 			return err
 		}
 		for i, line := range strings.Split(string(src), "\n") {
-			text := strings.TrimSpace(line)
-			if !strings.HasPrefix(text, "//") || strings.HasPrefix(text, "//go") {
+			text := comment(name, line)
+			if text == "" {
 				continue
 			}
 			lines++
@@ -84,12 +99,29 @@ func position(name string, i int) string {
 	return filepath.ToSlash(strings.TrimPrefix(name, filepath.Join("..", "..")+string(filepath.Separator))) + ":" + strconv.Itoa(i+1)
 }
 
+func TestComment(t *testing.T) {
+	for _, tt := range []struct{ name, line, want string }{
+		{"a.go", "\t// Inc adds one.", "// Inc adds one."},
+		{"a.go", "//go:build linux", ""},
+		{"a.go", "f(x) # y", ""},
+		{"a.yaml", "# A server.", "# A server."},
+		{"a.yaml", "ttl: 1h   # of gauges", "# of gauges"},
+		{"a.yaml", "color: a#b", ""},
+		{"Makefile", "run: ## start it", "## start it"},
+	} {
+		if got := comment(tt.name, tt.line); got != tt.want {
+			t.Errorf("comment(%q, %q) = %q, want %q", tt.name, tt.line, got, tt.want)
+		}
+	}
+}
+
 func TestTurns(t *testing.T) {
 	for text, want := range map[string]string{
 		"// What is left is what was asked for.":                 "what is",
 		"// It tells the server.":                                "tell",
 		"// those that wait, and one of them":                    "those that",
 		"// Nobody waits.":                                       "nobody",
+		"// Whoever waits.":                                      "nobody",
 		"// The caller owns the returned slice; whatever it is.": "",
 		"// An intellect, a storyteller, a clone of it.":         "",
 	} {
