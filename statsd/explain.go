@@ -132,8 +132,8 @@ func (r *registry) fullName(w *wanted) string {
 	if len(w.tags) == 0 {
 		return r.full(w.name)
 	}
-	var room [256]byte
-	b := append(room[:0], r.full(w.name)...)
+	var buf [256]byte
+	b := append(buf[:0], r.full(w.name)...)
 	for _, t := range w.tags {
 		b = append(append(b, '.'), t.Name...)
 		if t.Value != "" {
@@ -164,10 +164,10 @@ func (r *registry) series(w *wanted) string {
 // labels returns the labels that the exposition makes of tags, in its order.
 func (r *registry) labels(tgs []tags.Tag) []tags.Tag {
 	out := make([]tags.Tag, 0, len(tgs))
-	var room [64]byte
+	var buf [64]byte
 	for _, t := range tgs {
 		l := tags.Tag{Name: t.Name, Value: t.Value}
-		if b := r.naming.AppendLabel(room[:0], t.Name); string(b) != t.Name {
+		if b := r.naming.AppendLabel(buf[:0], t.Name); string(b) != t.Name {
 			l.Name = string(b)
 		}
 		if slices.ContainsFunc(out, func(o tags.Tag) bool { return o.Name == l.Name }) {

@@ -312,8 +312,8 @@ func (r *registry) shown(name string, tgs []tags.Tag) (metric string, labels []t
 	if len(tgs) == 0 && r.cfg.ExtractTags {
 		name, tgs = r.cfg.Store.Tags().Extract(name, nil)
 	}
-	var room [128]byte
-	m, _ := r.naming.AppendMetric(room[:0], name, true, false)
+	var buf [128]byte
+	m, _ := r.naming.AppendMetric(buf[:0], name, true, false)
 	if string(m) == name {
 		return name, tgs
 	}

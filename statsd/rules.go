@@ -252,9 +252,9 @@ func (r *registry) mapName(w *wanted, s *ruleset) {
 
 // setLabel sets a label of a rule. An empty value removes it.
 func (w *wanted) setLabel(r *registry, name, value string, honor bool) {
-	var room [128]byte
+	var buf [128]byte
 	i := slices.IndexFunc(w.tags, func(t tags.Tag) bool {
-		return t.Name == name || string(r.naming.AppendLabel(room[:0], t.Name)) == name
+		return t.Name == name || string(r.naming.AppendLabel(buf[:0], t.Name)) == name
 	})
 	switch {
 	case i >= 0 && honor:
@@ -386,8 +386,8 @@ func (r *registry) dropHelp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.help.retain(func(full string) bool {
-		var room [128]byte
-		metric, _ := r.naming.AppendMetric(room[:0], full, true, false)
+		var buf [128]byte
+		metric, _ := r.naming.AppendMetric(buf[:0], full, true, false)
 		_, ok := r.familyNamed(string(metric))
 		return ok
 	})

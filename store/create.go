@@ -150,8 +150,8 @@ func (sc *Scope) recall(v variant, mode ImportMode, name string, tgs []tags.Tag)
 // recallTagged is recall for names with tags. A name with tags is the same stat
 // as the composed name unless that is ambiguous.
 func (sc *Scope) recallTagged(v variant, mode ImportMode, name string, tgs []tags.Tag) (*block, int) {
-	var room [256]byte
-	text, _ := sc.compose(room[:0], "", name, tgs)
+	var buf [256]byte
+	text, _ := sc.compose(buf[:0], "", name, tgs)
 	if ambiguous(text) {
 		return nil, 0
 	}
@@ -168,8 +168,8 @@ func ambiguous(composed string) bool {
 // remember makes recall find a stat under a name and tags in sc.
 func (sc *Scope) remember(name string, tgs []tags.Tag, b *block, i int) {
 	if len(tgs) > 0 {
-		var room [256]byte
-		name, _ = sc.compose(room[:0], "", name, tgs)
+		var buf [256]byte
+		name, _ = sc.compose(buf[:0], "", name, tgs)
 		if ambiguous(name) {
 			return
 		}
@@ -186,13 +186,13 @@ func (b *block) offers(v variant, mode ImportMode, i int) bool {
 // returns a null stat with an error.
 func (sc *Scope) ask(v variant, mode ImportMode, unit Unit, name string, tgs []tags.Tag) (*block, int, error) {
 	s := sc.store
-	var room [256]byte
-	full, base := sc.compose(room[:0], sc.prefix, name, tgs)
+	var buf [256]byte
+	full, base := sc.compose(buf[:0], sc.prefix, name, tgs)
 	s.symbols.CountLookup(full)
 	h := s.lookup.hash(sc.cls.network, full)
 	b, i, existed := s.find(h, sc.cls.network, full)
 	if !existed || b.owner(i) != sc.id || !b.offers(v, mode, i) || !b.lease(i) {
-		kept := strings.Clone(full) // keeps room on the stack
+		kept := strings.Clone(full) // keeps buf on the stack
 		var err error
 		if b, i, err = sc.askSlow(h, v, mode, unit, kept, kept[:base], tgs); err != nil {
 			s.noteMisuse(sc, kept, err)
@@ -391,8 +391,8 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	if !explicit && sc.tagged {
 		base, tgs = s.extract(full, sc.cls.network)
 	}
-	var room [512]byte
-	rec := s.appendRecord(room[:0], sc.cls.network, full, base, tgs, explicit)
+	var buf [512]byte
+	rec := s.appendRecord(buf[:0], sc.cls.network, full, base, tgs, explicit)
 
 	b := s.openBlock(sc.cls, v)
 	i := b.n

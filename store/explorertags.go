@@ -268,9 +268,9 @@ func (x *Explorer) tagRanking(name string) *ranking {
 // tagged returns the ids whose stats have the tag.
 func (x *Explorer) tagged(o *tagOrder, ids []id) []id {
 	walk := &Cursor{s: x.s}
-	var room [256]byte
+	var buf [256]byte
 	return slices.DeleteFunc(ids, func(one id) bool {
-		_, ok := x.appendValue(room[:0], walk, one, o.name)
+		_, ok := x.appendValue(buf[:0], walk, one, o.name)
 		return !ok
 	})
 }

@@ -14,8 +14,8 @@ import (
 // the mark; see [Store.OnNetworkEnd].
 func (sc *Scope) Mark(mark uint32, name string, tgs ...tags.Tag) bool {
 	s := sc.store
-	var room [256]byte
-	full, _ := sc.compose(room[:0], sc.prefix, name, tgs)
+	var buf [256]byte
+	full, _ := sc.compose(buf[:0], sc.prefix, name, tgs)
 	h := s.lookup.hash(sc.cls.network, full)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *Cursor) AppendInterval(dst []byte) []byte {
 // names and tags can have the same full name.
 func (sc *Scope) Marked(name string, tgs ...tags.Tag) (mark uint32, same bool) {
 	s := sc.store
-	var room [256]byte
-	full, _ := sc.compose(room[:0], sc.prefix, name, tgs)
+	var buf [256]byte
+	full, _ := sc.compose(buf[:0], sc.prefix, name, tgs)
 	b, i, ok := s.find(s.lookup.hash(sc.cls.network, full), sc.cls.network, full)
 	if !ok || b.marks == nil {
 		return 0, false

@@ -19,8 +19,8 @@ type removed struct {
 // kill ends the stat x. Store.mu must be held.
 func (s *Store) kill(b *block, i int, x id) {
 	enc, _ := splitRecord(b.record(i))
-	var room [256]byte
-	full := s.symbols.AppendText(room[:0], enc)
+	var buf [256]byte
+	full := s.symbols.AppendText(buf[:0], enc)
 	b.alive.clear(i)
 	s.lookup.remove(s.lookup.hash(b.cls.network, string(full)), x)
 	k := b.variant.kind()

@@ -81,8 +81,8 @@ const (
 // name, enc, and rest. seriesIndex.mu must be held.
 func (s *Store) noteShape(b *block, enc, rest []byte, n *Name) {
 	k := b.variant.kind()
-	var room [16]shapedTag
-	tags := s.appendShape(room[:0], enc, rest)
+	var buf [16]shapedTag
+	tags := s.appendShape(buf[:0], enc, rest)
 	shape := hashShape(s.series.seed, tags, rest[0]&flagExplicit != 0)
 	if n.shapes.last[k] == shape {
 		return

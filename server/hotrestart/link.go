@@ -135,20 +135,20 @@ func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 		}
 		return n, err
 	}
-	var room [headBytes]byte
-	n, err := read(room[:])
+	var buf [headBytes]byte
+	n, err := read(buf[:])
 	if err != nil {
 		return m, 0, err
 	}
 	until = time.Now().Add(l.timeout)
 	for n < headBytes {
-		k, err := read(room[n:])
+		k, err := read(buf[n:])
 		if err != nil {
 			return m, 0, unexpected(err)
 		}
 		n += k
 	}
-	h, err := parseHead(room[:])
+	h, err := parseHead(buf[:])
 	if err != nil {
 		return m, 0, err
 	}
