@@ -194,7 +194,7 @@ func (s *Server) challenge(w *Response, r *Request) error {
 	case <-time.After(s.auth.delay):
 	case <-r.closing:
 	}
-	// A browser would ask in a window of its own for a script that has a form.
+	// A browser would open its own dialog, though the script has a form.
 	if r.Header("sec-fetch-dest") != "empty" || r.Header(signIn) != "" {
 		w.fields = append(w.fields, Field{"www-authenticate", `Basic realm="` + s.product + ` administration", charset="UTF-8"`})
 	}

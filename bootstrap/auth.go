@@ -91,7 +91,7 @@ func certificateRole(c *admin.CertificateRole) setter {
 
 func peerRole(p *admin.PeerRole) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		const most = 1<<32 - 2 // the highest number means nobody
+		const most = 1<<32 - 2 // the highest number means no user
 		seen := d.message(n, path, []field{
 			{"uid", whole(&p.ID, 0, most)},
 			{"gid", whole(&p.ID, 0, most)},
@@ -135,7 +135,7 @@ func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path strin
 		d.errorf(at("auth"), join(path, "auth.client_certificates"), "needs tls.client_ca, the authorities that sign certificates of clients")
 	}
 	if a.TLS != nil && a.TLS.ClientCA != "" && a.TLS.OptionalClient && a.Auth == nil {
-		d.errorf(at("tls"), join(path, "tls.require_client_certificate"), "false without auth would let everybody in")
+		d.errorf(at("tls"), join(path, "tls.require_client_certificate"), "false without auth would admit every client")
 	}
 	if !a.Address.IsZero() {
 		return

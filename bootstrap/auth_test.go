@@ -84,7 +84,7 @@ func TestAdminSecurityErrors(t *testing.T) {
 		port + ", auth: {tokens_file: /t, open_paths: [/help]}":                           "is not one of /ready, /live, /stats",
 		port + ", tls: {certificate_chain: a}":                                            "admin.tls.private_key: required field is not set",
 		port + ", tls: {" + files + ", require_client_certificate: true}":                 "needs client_ca",
-		port + ", tls: {" + files + ", client_ca: c, require_client_certificate: false}":  "false without auth would let everybody in",
+		port + ", tls: {" + files + ", client_ca: c, require_client_certificate: false}":  "false without auth would admit every client",
 		port + ", tls: {" + files + ", tls_minimum_protocol_version: TLSv1_1}":            "is not one of TLSv1_2, TLSv1_3",
 	} {
 		_, err := Parse("a.yaml", []byte("admin: {"+text+"}"), Options{})

@@ -22,7 +22,7 @@ type Clusters struct {
 	ADS *config.APISource    // the aggregated stream; nil: there is none
 
 	Local      string       // name of the static cluster that this server belongs to; empty: none
-	Bind       *config.Bind // of clusters that have none of their own; nil: none
+	Bind       *config.Bind // of clusters without one; nil: none
 	OutlierLog string       // file for events of outlier detection; empty: none
 }
 

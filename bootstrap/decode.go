@@ -181,7 +181,7 @@ func (d *decoder) require(n *yaml.Node, path string, seen map[string]*yaml.Node,
 }
 
 // misspelled reports whether an unknown field of the mapping at path was probably meant
-// to be the field name, whose absence is then no error of its own.
+// to be the field name, whose absence is then not reported separately.
 func (d *decoder) misspelled(path, name string) bool {
 	return slices.Contains(d.meant, join(path, name))
 }

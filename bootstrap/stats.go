@@ -18,7 +18,7 @@ type Stats struct {
 	UseAllDefaultTags bool                     // default true
 	TagOverrides      bool                     // configured tags go before default tags of the same name
 	OwnPrefix         string                   // of the server's own stats
-	UniqueSeries      bool                     // names that differ in replaced bytes only have metric names of their own
+	UniqueSeries      bool                     // names that differ in replaced bytes only get distinct metric names
 	Reject            func(name string) bool   // nil: none
 	Histograms        []store.HistogramSetting // the first match wins
 
@@ -250,7 +250,7 @@ func (s *StatsSink) set(d *decoder, n *yaml.Node, path string) {
 	}
 	if s.CircuitStream() && s.Config.Node != nil {
 		d.message(s.Config.Node, s.Config.Path, []field{
-			{"@type", func(*decoder, *yaml.Node, string) {}}, // what it is the name says
+			{"@type", func(*decoder, *yaml.Node, string) {}}, // the name implies it
 			{"num_buckets", whole(&s.Buckets, 0, 1<<16-1)},
 		})
 	}

@@ -111,7 +111,7 @@ func (r *pageReader) addTo(counts *[pageBins]uint64) {
 // packer builds packed counts. Its zero value is ready, reset makes it so again.
 type packer struct {
 	pages  []packerPage
-	counts []uint64 // those that are not 0, of all pages
+	counts []uint64 // nonzero counts of all pages
 	count  uint64   // their sum
 
 	first, last int // bins that have counts, if count > 0

@@ -43,7 +43,7 @@ type automaton struct {
 }
 
 type autoState struct {
-	set   []uint32               // instructions: those that take a rune, and those that wait for the end
+	set   []uint32               // instructions that take a rune, or wait for the end
 	atEnd bool                   // a name that ends here matches
 	after *[utf8.RuneSelf]uint16 // by byte: the next state plus one, 0 where it is unknown
 }

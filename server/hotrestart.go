@@ -306,7 +306,7 @@ func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 	return nil, fmt.Errorf("server: no free base id after %d attempts", tries)
 }
 
-// writeFile writes a file. It fails for a symbolic link, and for a pipe that nobody reads.
+// writeFile writes a file. It fails for a symbolic link, and for a pipe without a reader.
 func writeFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|nofollow.Flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {

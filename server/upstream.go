@@ -191,23 +191,23 @@ func (s *Server) layersReady() <-chan struct{} {
 func (s *Server) clusterHooks() upstream.Hooks {
 	h := s.cfg.Clusters.Hooks
 	checks, log := s.loggers.Logger("hc"), s.loggers.Logger("upstream")
-	told := h
+	hooks := h
 	h.HealthChanged = func(c *upstream.Cluster, of *host.Host) {
 		checks.Debug("health changed", "cluster", c.Config().Name, "host", of.AddressText(), "healthy", of.Health() == status.Healthy)
-		if told.HealthChanged != nil {
-			told.HealthChanged(c, of)
+		if hooks.HealthChanged != nil {
+			hooks.HealthChanged(c, of)
 		}
 	}
 	h.ClusterReady = func(c *upstream.Cluster) {
 		log.Debug("cluster is ready", "cluster", c.Config().Name)
-		if told.ClusterReady != nil {
-			told.ClusterReady(c)
+		if hooks.ClusterReady != nil {
+			hooks.ClusterReady(c)
 		}
 	}
 	h.OutlierEvent = func(c *upstream.Cluster, e outlier.Event) {
 		log.Debug("outlier detection", "cluster", c.Config().Name, "host", e.Host.AddressText(), "ejected", e.Eject, "enforced", e.Enforced)
-		if told.OutlierEvent != nil {
-			told.OutlierEvent(c, e)
+		if hooks.OutlierEvent != nil {
+			hooks.OutlierEvent(c, e)
 		}
 	}
 	return h

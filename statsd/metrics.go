@@ -237,7 +237,7 @@ type serverMetrics struct {
 	series                [groups]*store.Gauge
 	created, expired      [groups]*store.Counter
 	limited               [limits]*store.Counter
-	near                  [limits]*store.Gauge // 1 if a limit is nearly reached; nil for those that have no measure
+	near                  [limits]*store.Gauge // 1 if a limit is nearly reached; nil for limits without a measure
 	collisions, conflicts *store.Counter
 	events                map[string]*store.Counter // by alert type
 	checks                [4]*store.Counter         // by status

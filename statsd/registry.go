@@ -63,7 +63,7 @@ type registry struct {
 	perGroup       [groups]int
 	crowded        [limits]int // first segments and names that have reached four fifths of their limit
 	rate           perSecond
-	overflowed     map[uint32]string // names with an overflow stat of their own, by its cell
+	overflowed     map[uint32]string // names that have an overflow stat, by its cell
 	tagKeys        map[string]*tagKey
 	values         tagValues // empty if unlimited
 	newest         ring[report.NewSeries]

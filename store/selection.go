@@ -168,7 +168,7 @@ type picker struct {
 	same  bool // all of them are the chunks of old
 	err   error
 
-	ids []id // those that are selected, of the present chunk
+	ids []id // selected ids of the current chunk
 	ask []id // those to judge
 
 	// The position of the walk in old, for carry.

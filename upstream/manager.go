@@ -640,7 +640,7 @@ func (m *Manager) Version() string { return *m.version.Load() }
 
 // RuntimeChanged applies changed runtime values to all clusters.
 func (m *Manager) RuntimeChanged() {
-	m.applying.Lock() // who comes last applies the latest values
+	m.applying.Lock() // the last caller applies the latest values
 	defer m.applying.Unlock()
 	m.mu.Lock()
 	all := m.allLocked()

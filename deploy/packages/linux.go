@@ -44,7 +44,7 @@ func (r *release) debianFiles(all []file) ([]file, error) {
 	var list []file
 	for _, f := range all {
 		switch f.name {
-		case "LICENSE": // one of those that Debian has in common
+		case "LICENSE": // in Debian's /usr/share/common-licenses
 			continue
 		case "CHANGELOG.md":
 			data, err := compressed(f.data)

@@ -41,7 +41,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// epochs is how many processes of a line have names of their own.
+// epochs is the number of processes in succession with distinct names.
 const epochs = 3
 
 // address returns where the process of an epoch listens.

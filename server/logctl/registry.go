@@ -181,7 +181,7 @@ func (r *Registry) Logger(name string) *slog.Logger {
 // them. The logger is added to the list as by [Registry.Logger]. In fine-grained mode
 // the level is that of the source file.
 //
-// It is for programs with a handler of their own, such as slog.JSONHandler, whose
+// It is for programs with their own handler, such as slog.JSONHandler, whose
 // levels are to change at run time; give that handler the lowest level.
 func (r *Registry) Handler(name string, next slog.Handler) slog.Handler {
 	l := &logger{name: name}

@@ -65,7 +65,7 @@ type Listener struct {
 	Applied                        uint64 // lines, events and service checks included
 	Events                         uint64 // events and service checks
 	Dropped                        uint64 // lines whose samples filters or mapping rules drop
-	Limited                        uint64 // lines that a limit kept from a series of their own
+	Limited                        uint64 // lines to which a limit refused a separate series
 	RelayOnly                      uint64 // lines that create no stats here
 	Rejected                       map[string]uint64
 	TagErrors, UnknownFields       uint64

@@ -42,7 +42,7 @@ type OriginalDstConfig struct {
 
 type originalShard struct {
 	hosts atomic.Pointer[map[netip.AddrPort]*originalHost] // replaced, never changed
-	mu    sync.Mutex                                       // held by those who replace hosts
+	mu    sync.Mutex                                       // held while hosts are replaced
 }
 
 type originalHost struct {

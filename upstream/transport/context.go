@@ -27,7 +27,7 @@ type tlsContext struct {
 	base        *tls.Config
 	slots       []*slot // of the secrets it names
 
-	loading sync.Mutex               // held by those who replace current
+	loading sync.Mutex               // held while current is replaced
 	current atomic.Pointer[material] // nil: a secret is missing; once set it stays set
 	own     content                  // of what the context itself holds; guarded by loading
 	entry   *certinfo.Handle         // set once; guarded by loading
@@ -75,7 +75,7 @@ func (t *tlsContext) close() {
 			}
 		}
 	}
-	t.loading.Unlock() // whoever delivers secrets may wait for it
+	t.loading.Unlock() // the goroutine that delivers secrets may wait for it
 	for _, f := range stop {
 		f()
 	}

@@ -76,7 +76,7 @@ func (m *mux) handle(r *response) error {
 	former := t.reply
 	t.reply = &reply{nonce: r.nonce, problem: summary(faults)}
 	if m.delta { // else the nonce of this response makes former void
-		t.reply.first = former.heir(len(faults) == 0)
+		t.reply.first = former.unsentRefusal(len(faults) == 0)
 	}
 	switch {
 	case len(faults) == 0:

@@ -75,9 +75,10 @@ type reply struct {
 	first   *reply // an unsent refusal of an earlier response; delta only
 }
 
-// heir returns what a newer reply still has to send first. The server must see that the
-// newest refused response was refused, though a later one is accepted.
-func (r *reply) heir(accepted bool) *reply {
+// unsentRefusal returns the refusal that must be sent before a newer reply, or nil. The
+// server must see that the newest refused response was refused, though a later one is
+// accepted.
+func (r *reply) unsentRefusal(accepted bool) *reply {
 	switch {
 	case r == nil:
 		return nil
