@@ -130,15 +130,7 @@ func (s *Store) namesOf(set NameSet) [][]id {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
 	o := &s.byName[set]
-	s.mu.Lock()
-	ids := o.pending
-	o.pending = nil
-	if !o.asked {
-		o.asked = true
-		ids = s.idsOf(func(k Kind) bool { return SetOf(k) == set })
-	}
-	s.mu.Unlock()
-	o.update(s, ids)
+	o.update(s, s.takePending(o, func(k Kind) bool { return SetOf(k) == set }))
 	return o.chunks
 }
 
@@ -148,19 +140,25 @@ func (s *Store) familiesOf(k Kind) [][]id {
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
 	o := &s.byFamily[k]
-	s.mu.Lock()
-	ids := o.pending
-	o.pending = nil
-	if !o.asked {
-		o.asked = true
-		ids = s.idsOf(func(other Kind) bool { return other == k })
-	}
-	s.mu.Unlock()
+	ids := s.takePending(o, func(other Kind) bool { return other == k })
 	for _, x := range ids {
 		s.enterSeries(x)
 	}
 	o.update(s, ids)
 	return o.chunks
+}
+
+// takePending returns the new ids of an order of some kinds: all when it is first used.
+func (s *Store) takePending(o *order, wanted func(Kind) bool) []id {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := o.pending
+	o.pending = nil
+	if !o.asked {
+		o.asked = true
+		ids = s.idsOf(wanted)
+	}
+	return ids
 }
 
 // idsOf returns the ids of all stats of some kinds. Store.mu must be held.

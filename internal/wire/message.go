@@ -61,11 +61,12 @@ func (w *Writer) Members(m proto.Message, d Defaults, own func(protoreflect.Fiel
 	p.membersBut(m.ProtoReflect(), 0, own)
 }
 
-// Packed writes m in its packed form, with its type in "@type".
-func (w *Writer) Packed(m proto.Message, d Defaults) {
+// Packed writes m in its packed form, with its type in "@type" and without fields that
+// have their default.
+func (w *Writer) Packed(m proto.Message) {
 	w.BeginObject()
 	w.Key("@type").String(TypeURL(m))
-	printer{w, d}.packedMembers(m, 0)
+	printer{w, OmitDefaults}.packedMembers(m, 0)
 	w.EndObject()
 }
 

@@ -49,7 +49,7 @@ func render(t *testing.T, sections ...Section) []byte {
 	w.BeginObject()
 	w.Key("configs").BeginList()
 	for _, s := range sections {
-		w.Packed(whole(s), wire.OmitDefaults)
+		w.Packed(whole(s))
 	}
 	w.EndList()
 	w.EndObject()
@@ -205,7 +205,7 @@ func TestBootstrap(t *testing.T) {
 	body := render(t, message, settings)
 	golden.Check(t, "bootstrap", body)
 	var w wire.Writer
-	w.Packed(settings.Message, wire.OmitDefaults)
+	w.Packed(settings.Message)
 	if shown := string(w.Bytes()); strings.Contains(shown, "hush") || strings.Contains(shown, "role:digest") || strings.Contains(shown, "aHVzaA") {
 		t.Errorf("the settings hold a secret: %s", shown)
 	}

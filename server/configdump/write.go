@@ -198,7 +198,7 @@ func (d *writer) section(s *Section, masked bool) error {
 	}
 	rest = d.redactor.Redact(rest)
 	if !hasMessageLists(rest) {
-		d.out.Packed(rest, wire.OmitDefaults)
+		d.out.Packed(rest)
 		return d.out.Err()
 	}
 	d.out.BeginObject()
@@ -361,7 +361,7 @@ func (d *writer) elements(s *Section, fd protoreflect.FieldDescriptor) error {
 			return fmt.Errorf("configdump: %s changed its type during the dump", name)
 		}
 		d.config()
-		d.out.Packed(d.out.Redact(d.redactor, fd, element), wire.OmitDefaults)
+		d.out.Packed(d.out.Redact(d.redactor, fd, element))
 		if err := d.out.Err(); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (c *compiler) loadBalancing(m *clusterv3.Cluster) config.LoadBalancing {
 	lb := config.LoadBalancing{
 		RingHash:              ringHash(m.GetRingHashLbConfig().GetMinimumRingSize(), m.GetRingHashLbConfig().GetMaximumRingSize()),
 		Maglev:                config.Maglev{TableSize: u64(m.GetMaglevLbConfig().GetTableSize(), defaultMaglevSize)},
-		LeastRequest:          config.LeastRequest{ChoiceCount: u32(m.GetLeastRequestLbConfig().GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetLeastRequestLbConfig().GetActiveRequestBias(), 1)},
+		LeastRequest:          config.LeastRequest{ChoiceCount: u32(m.GetLeastRequestLbConfig().GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetLeastRequestLbConfig().GetActiveRequestBias())},
 		OriginalDst:           originalDst(m.GetOriginalDstLbConfig()),
 		Subset:                subset(m.GetLbSubsetConfig()),
 		PanicThreshold:        wholePercent(common.GetHealthyPanicThreshold(), defaultPanicThreshold),
@@ -74,9 +74,10 @@ func ringHash(lowest, highest *wrapperspb.UInt64Value) config.RingHash {
 	return config.RingHash{MinimumSize: max(1, u64(lowest, defaultMinRingSize)), MaximumSize: u64(highest, defaultMaxRingSize)}
 }
 
-func runtimeDouble(r *corev3.RuntimeDouble, def float64) config.RuntimeDouble {
+// runtimeDouble returns the value of r, by default 1.
+func runtimeDouble(r *corev3.RuntimeDouble) config.RuntimeDouble {
 	if r == nil {
-		return config.RuntimeDouble{Default: def}
+		return config.RuntimeDouble{Default: 1}
 	}
 	return config.RuntimeDouble{Default: r.GetDefaultValue(), Key: r.GetRuntimeKey()}
 }
@@ -104,7 +105,7 @@ func slowStart(s interface {
 	if !s.ProtoReflect().IsValid() {
 		return def
 	}
-	out := &config.SlowStart{Window: timer(s.GetSlowStartWindow(), 0), Aggression: runtimeDouble(s.GetAggression(), 1), MinWeightPercent: 10}
+	out := &config.SlowStart{Window: timer(s.GetSlowStartWindow(), 0), Aggression: runtimeDouble(s.GetAggression()), MinWeightPercent: 10}
 	if p := s.GetMinWeightPercent(); p != nil {
 		out.MinWeightPercent = p.GetValue()
 	}
@@ -204,7 +205,7 @@ func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config
 		case *randomv3.Random:
 			setLocality(lb, m.GetLocalityLbConfig())
 		case *leastv3.LeastRequest:
-			lb.LeastRequest = config.LeastRequest{ChoiceCount: u32(m.GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetActiveRequestBias(), 1)}
+			lb.LeastRequest = config.LeastRequest{ChoiceCount: u32(m.GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetActiveRequestBias())}
 			setLocality(lb, m.GetLocalityLbConfig())
 			lb.SlowStart = slowStart(m.GetSlowStartConfig(), lb.SlowStart)
 		case *ringv3.RingHash:
