@@ -190,8 +190,8 @@ func (s *Server) relay() *relay.Relay {
 
 // inherit passes what a sink or relay of the predecessor has not delivered to the sink or
 // target of the same name. The predecessor hands it over in its last batch.
-func (h *hotRestart) inherit(p hotrestart.Parcel) {
-	if r := h.s.relay(); !h.s.flusher.Inherit(flush.Parcel(p)) && (r == nil || !r.Inherit(flush.Parcel(p))) {
+func (h *hotRestart) inherit(p flush.Parcel) {
+	if r := h.s.relay(); !h.s.flusher.Inherit(p) && (r == nil || !r.Inherit(p)) {
 		h.refused[p.Sink]++
 	}
 }
@@ -759,15 +759,12 @@ func (f *followed) Acknowledged() {
 // more than the timeout of sinks that send lines.
 const holdTime = 3 * time.Second
 
-func (f *followed) Parcels() (all []hotrestart.Parcel) {
+func (f *followed) Parcels() []flush.Parcel {
 	ctx, cancel := context.WithTimeout(context.Background(), holdTime)
 	defer cancel()
-	parcels := f.s.flusher.Hold(ctx)
+	all := f.s.flusher.Hold(ctx)
 	if r := f.s.relay(); r != nil {
-		parcels = append(parcels, r.Hold()...)
-	}
-	for _, p := range parcels {
-		all = append(all, hotrestart.Parcel(p))
+		all = append(all, r.Hold()...)
 	}
 	if len(all) > 0 {
 		f.s.log.Info("hot restart: handing over what sinks and the relay have not delivered", "packets", len(all))

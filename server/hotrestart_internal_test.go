@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
 )
@@ -76,7 +77,7 @@ func TestParcelsWithoutSinkAreCounted(t *testing.T) {
 	s, _ := made(t, Config{StatsD: &statsd.Config{}})
 	h := &hotRestart{s: s, refused: map[string]int{}}
 	for _, sink := range []string{"a", "b", "a"} {
-		h.inherit(hotrestart.Parcel{Sink: sink})
+		h.inherit(flush.Parcel{Sink: sink})
 	}
 	if want := map[string]int{"a": 2, "b": 1}; !maps.Equal(h.refused, want) {
 		t.Errorf("%v, want %v", h.refused, want)

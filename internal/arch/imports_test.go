@@ -68,7 +68,7 @@ func importTable() []importRow {
 		}},
 		{"server/tap", []string{"internal/jsontext", "internal/wire", "upstream/config/decode"}},
 		{"server/healthlistener", []string{"store", "internal/unixsock"}},
-		{"server/hotrestart", []string{"store", "internal/unixsock"}},
+		{"server/hotrestart", []string{"store", "flush", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"server/certs", []string{"certinfo", "store", "own/..."}},
 		{"admin", []string{"certinfo", "symtab", "store", "histogram", "histogram/hdr", "flush", "flush/deltastream", "flush/history", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/markup", "internal/jsontext", "internal/protobuf", "internal/unixsock",

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -34,7 +35,7 @@ type Successor struct {
 	Stat func(*store.ExportedStat)
 	// Parcel is called with each parcel that a sink of the parent has not
 	// delivered. If nil, parcels are dropped.
-	Parcel func(Parcel)
+	Parcel func(flush.Parcel)
 	// Connection is called with each connection and owns its file. If nil,
 	// connections are closed.
 	Connection func(Connection)

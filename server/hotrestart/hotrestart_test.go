@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -33,7 +34,7 @@ type fake struct {
 	mu      sync.Mutex
 	asked   []string
 	stats   []store.ExportedStat
-	parcels []Parcel
+	parcels []flush.Parcel
 	sockets []Socket
 	refuse  error
 	quit    chan struct{}
@@ -76,14 +77,14 @@ func (f *fake) Sockets() ([]Socket, error) {
 	defer f.mu.Unlock()
 	return f.sockets, f.refuse
 }
-func (f *fake) Serving() bool      { return !f.idle }
-func (f *fake) Commit()            { f.note("commit") }
-func (f *fake) Acknowledged()      { f.note("ack") }
-func (f *fake) Usage() Usage       { return Usage{Memory: 1 << 40, Connections: 7} }
-func (f *fake) Drain()             { f.note("drain") }
-func (f *fake) Terminate()         { f.note("terminate"); f.quit <- struct{}{} }
-func (f *fake) Lost(replaced bool) { f.lost <- replaced }
-func (f *fake) Parcels() []Parcel  { return f.parcels }
+func (f *fake) Serving() bool           { return !f.idle }
+func (f *fake) Commit()                 { f.note("commit") }
+func (f *fake) Acknowledged()           { f.note("ack") }
+func (f *fake) Usage() Usage            { return Usage{Memory: 1 << 40, Connections: 7} }
+func (f *fake) Drain()                  { f.note("drain") }
+func (f *fake) Terminate()              { f.note("terminate"); f.quit <- struct{}{} }
+func (f *fake) Lost(replaced bool)      { f.lost <- replaced }
+func (f *fake) Parcels() []flush.Parcel { return f.parcels }
 func (f *fake) Stats(yield func(*store.ExportedStat) bool) {
 	f.note("stats")
 	for _, h := range f.has() {
@@ -165,9 +166,9 @@ func samples() []store.ExportedStat {
 }
 
 // parcels are more than fit into one message.
-func parcels() []Parcel {
+func parcels() []flush.Parcel {
 	at := time.Unix(1_700_000_000, 7)
-	return []Parcel{
+	return []flush.Parcel{
 		{Sink: "a", Form: "statsd", Shard: 3, Queued: at, Metrics: 9, Data: bytes.Repeat([]byte("hits:1|c\n"), batchPart/9)},
 		{Sink: "", Form: "", Queued: at, Data: []byte{0}},
 		{Sink: "b", Form: "otlp increments", Queued: at, Increments: 1 << 63, Data: bytes.Repeat([]byte("k"), batchPart-5)},
@@ -220,9 +221,9 @@ func TestWholeLife(t *testing.T) {
 	w.process.parcels = parcels()
 	var got []store.ExportedStat
 	var conns []Connection
-	var undelivered []Parcel
+	var undelivered []flush.Parcel
 	c := w.dial(Successor{
-		Parcel: func(p Parcel) { undelivered = append(undelivered, p) },
+		Parcel: func(p flush.Parcel) { undelivered = append(undelivered, p) },
 		Stat: func(h *store.ExportedStat) {
 			k := *h
 			k.Tags = append([]tags.Tag(nil), h.Tags...)
@@ -353,7 +354,7 @@ func TestSuccessorWithoutStats(t *testing.T) {
 	w := newWorld(t)
 	c := w.dial(Successor{})
 	w.process.has(samples()...)
-	w.process.parcels = []Parcel{{Sink: "a", Data: []byte("packet")}}
+	w.process.parcels = []flush.Parcel{{Sink: "a", Data: []byte("packet")}}
 	go func() {
 		<-w.process.quit
 		if err := w.Part().Finish(w.process); err != nil {
@@ -793,11 +794,11 @@ func FuzzParcels(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var again []byte
 		n := 0
-		if err := parseParcels(b, func(p Parcel) { n++; again = appendParcel(again, &p) }); n > len(b) || err != nil {
+		if err := parseParcels(b, func(p flush.Parcel) { n++; again = appendParcel(again, &p) }); n > len(b) || err != nil {
 			return
 		}
 		var third []byte
-		if err := parseParcels(again, func(p Parcel) { third = appendParcel(third, &p) }); err != nil || !bytes.Equal(again, third) {
+		if err := parseParcels(again, func(p flush.Parcel) { third = appendParcel(third, &p) }); err != nil || !bytes.Equal(again, third) {
 			t.Errorf("%x\nreads as\n%x\nthen as\n%x, %v", b, again, third, err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -284,8 +285,8 @@ func TestMalformedPayloads(t *testing.T) {
 		for _, n := range []uint64{tt.shard, 0, tt.metrics, 0, 0} {
 			b = binary.AppendUvarint(b, n)
 		}
-		var got []Parcel
-		err := parseParcels(b, func(p Parcel) { got = append(got, p) })
+		var got []flush.Parcel
+		err := parseParcels(b, func(p flush.Parcel) { got = append(got, p) })
 		if (err == nil) != tt.ok || tt.ok && (len(got) != 1 || got[0].Shard != int(tt.shard) || got[0].Metrics != int(tt.metrics)) {
 			t.Errorf("shard %d of %d metrics: %+v, %v", tt.shard, tt.metrics, got, err)
 		}

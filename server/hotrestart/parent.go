@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -36,7 +37,7 @@ type Process interface {
 	Acknowledged()
 	// Parcels returns the parcels that sinks have not delivered, after Commit.
 	// The successor owns them once Acknowledged is called.
-	Parcels() []Parcel
+	Parcels() []flush.Parcel
 	Usage() Usage
 	// Drain stops accepting connections and reading datagrams, in a way that
 	// both can resume.
@@ -331,7 +332,7 @@ func (p *Parent) sendStats(l *link, process Process) (err error) {
 
 // sendParcels sends what sinks have not delivered as a part of the batch that sendStats
 // has begun. p.mu must be held.
-func (p *Parent) sendParcels(l *link, all []Parcel) error {
+func (p *Parent) sendParcels(l *link, all []flush.Parcel) error {
 	var part []byte
 	for i := range all {
 		part = appendParcel(part, &all[i])

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -242,18 +243,7 @@ func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 	return r.done()
 }
 
-// Parcel is a packet, or increments, that a sink of this process has not
-// delivered.
-type Parcel struct {
-	Sink, Form string
-	Shard      int
-	Queued     time.Time
-	Metrics    int
-	Increments uint64
-	Data       []byte
-}
-
-func appendParcel(dst []byte, p *Parcel) []byte {
+func appendParcel(dst []byte, p *flush.Parcel) []byte {
 	dst = appendText(appendText(dst, p.Sink), p.Form)
 	for _, n := range []uint64{uint64(p.Shard), uint64(p.Queued.UnixNano()), uint64(p.Metrics), p.Increments, uint64(len(p.Data))} {
 		dst = binary.AppendUvarint(dst, n)
@@ -263,10 +253,10 @@ func appendParcel(dst []byte, p *Parcel) []byte {
 
 // parseParcels visits the parcels of a payload, whose memory they keep. Parcels before
 // an error are visited.
-func parseParcels(b []byte, visit func(Parcel)) error {
+func parseParcels(b []byte, visit func(flush.Parcel)) error {
 	r := reader{b: b}
 	for len(r.b) > 0 {
-		p := Parcel{Sink: r.text(), Form: r.text()}
+		p := flush.Parcel{Sink: r.text(), Form: r.text()}
 		shard, queued, metrics := r.number(), r.number(), r.number()
 		if p.Increments = r.number(); shard > math.MaxInt32 || metrics > math.MaxInt32 {
 			return errMalformed
