@@ -34,7 +34,7 @@ build: ## build bin/statsd-admin
 test: tools ## run all checks and tests
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint race e2e unit portable schedules
 
-tools: ## install what the tests need (with CI=true; otherwise say what is missing)
+tools: ## install the tools of the tests (with CI=true; otherwise list missing ones)
 	@./scripts/tools
 
 lint: ## gofmt, go vet, staticcheck

@@ -13,8 +13,8 @@ type busyProfiler struct{ worldProfiler }
 
 func (busyProfiler) Start() (bool, error) { return false, fmt.Errorf("now: %w", profiler.ErrBusy) }
 
-// TestRefusedReads expects the status and the text of answers to requests that ask for
-// too much, or for what is not there.
+// TestRefusedReads expects the status and the text of answers to requests for
+// too much, or for missing things.
 func TestRefusedReads(t *testing.T) {
 	m := newRemembering(t)
 	s := newServer(t, Config{Sources: Sources{HeapProfiler: busyProfiler{}, History: nil}})

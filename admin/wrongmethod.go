@@ -35,8 +35,8 @@ func (m *wrongMethods) note(path string, now time.Time) (suppressed uint64, ok b
 	return last.suppressed, true
 }
 
-// refuseMethod answers a mutation that was not sent as POST. Anybody who may
-// reach the server can send them, so each path is logged once per second.
+// refuseMethod answers a mutation that was not sent as POST. Any client that
+// reaches the server can send them, so each path is logged once per second.
 func (s *Server) refuseMethod(e *Endpoint, w *Response, r *Request) error {
 	if suppressed, ok := s.badMethods.note(e.Path, s.now()); ok {
 		var args []any

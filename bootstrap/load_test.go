@@ -63,8 +63,8 @@ func TestDefaultConfiguration(t *testing.T) {
 	}
 }
 
-// TestDefaultFileSpellsOutDefaults: whoever copies the default file and deletes
-// the parts of the statsd section keeps the same values.
+// TestDefaultFileSpellsOutDefaults: a copy of the default file without
+// the parts of the statsd section has the same values.
 func TestDefaultFileSpellsOutDefaults(t *testing.T) {
 	bytes := func(n int) int {
 		if n == 0 {

@@ -402,7 +402,7 @@ func inCall(function string) bool {
 }
 
 // TestSuccessorLostWhileTheServerEnds: the increments that a successor has not
-// acknowledged reach the sinks of the server that it has told to end, and these keep
+// acknowledged reach the sinks of the server that it has asked to end, and these keep
 // their parcels.
 func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 	for name, parts := range map[string]bool{"before the handover": false, "during the handover": true} {

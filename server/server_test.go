@@ -274,7 +274,7 @@ func TestFlushOnAdmin(t *testing.T) {
 	}
 }
 
-// TestAddressFileComesFirst: whoever sees that a server serves can read its address.
+// TestAddressFileComesFirst: the file exists as soon as the server serves.
 func TestAddressFileComesFirst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "address")
 	s, err := server.New(withLoggers(t, server.Config{Admin: anyPort(), AdminAddressPath: file}))

@@ -84,8 +84,8 @@ func TestStopTakesBacklog(t *testing.T) {
 }
 
 // TestHandOverUnderShortConnections lets a line of servers follow each other
-// while clients make a connection for each line. Whoever accepts them, and
-// whoever ends meanwhile: every line is applied once, and none is missing.
+// while clients make a connection for each line. Each line is applied once,
+// whichever server accepts its connection and whichever ends meanwhile.
 func TestHandOverUnderShortConnections(t *testing.T) {
 	rounds := 12
 	if testing.Short() {

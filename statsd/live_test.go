@@ -253,7 +253,7 @@ func TestSeveralReadersOfOnePort(t *testing.T) {
 	}
 }
 
-// TestKernelDropsAreCounted fills a small receive buffer before anybody reads.
+// TestKernelDropsAreCounted fills a small receive buffer before the server reads.
 func TestKernelDropsAreCounted(t *testing.T) {
 	for _, address := range []string{"udp://127.0.0.1:0", "udp6://[::1]:0"} {
 		l := newLive(t, Config{Listeners: []ListenerConfig{{Address: address, Readers: 1, RcvBuf: 4096}}})
@@ -391,8 +391,8 @@ func TestAllowedAddresses(t *testing.T) {
 	}
 }
 
-// TestStopReadsWhatSocketsHold sends before anybody reads, and ends the server
-// at once.
+// TestStopReadsWhatSocketsHold sends before the server reads, and ends it at
+// once.
 func TestStopReadsWhatSocketsHold(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Listeners: []ListenerConfig{

@@ -281,7 +281,7 @@ func TestSeriesThatCanBeEqual(t *testing.T) {
 	}
 }
 
-// TestShapes: the shapes of a family are told apart by kind, and two with the same label
+// TestShapes: the shapes of a family are distinguished by kind, and two with the same label
 // names are noticed once each is known.
 func TestShapes(t *testing.T) {
 	var sh shapes

@@ -1,6 +1,6 @@
-// Command nats carries datagrams of StatsD lines over NATS. With --from it publishes what
-// arrives at a UDP address, such as what the statsd sink of a server sends there; with
-// --to it sends what is published to a UDP address, such as a listener of a server.
+// Command nats carries datagrams of StatsD lines over NATS. With --from it publishes the
+// datagrams that arrive at a UDP address, for example from the statsd sink of a server;
+// with --to it sends published datagrams to a UDP address, such as a listener of a server.
 // Subscribers with the same --group share the datagrams; others each get all of them.
 //
 //	nats --from 127.0.0.1:9126 --server nats://hub:4222

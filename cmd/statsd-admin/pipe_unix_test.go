@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestExporterRefusesPipe checks a mapping file to which nobody writes.
+// TestExporterRefusesPipe checks a mapping file without a writer.
 func TestExporterRefusesPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

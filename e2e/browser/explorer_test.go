@@ -48,7 +48,7 @@ statsd:
 }
 
 // TestPagesOfLittle opens all pages of a server that has nothing but a store: no history,
-// no stream, no clusters, no configuration. They work, and say what is missing.
+// no stream, no clusters, no configuration. They work, and name the missing parts.
 func TestPagesOfLittle(t *testing.T) {
 	t.Parallel()
 	s := store.New(store.Options{})

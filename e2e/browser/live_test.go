@@ -315,8 +315,7 @@ func TestManyRowsTick(t *testing.T) {
 	}
 }
 
-// hours feeds a page events of the stream, of so many seconds, and changes what it shows
-// so many times. The numbers of nodes and listeners in the page, and its memory, must
+// hours feeds a page the events of so many seconds, and changes its view so many times. The numbers of nodes and listeners in the page, and its memory, must
 // not grow.
 func hours(t *testing.T, seconds, rows, views int) {
 	t.Helper()

@@ -104,12 +104,12 @@ func TestLinesGrow(t *testing.T) {
 	<-sent
 }
 
-// filtered is whether the page shows what was typed into its filter, to the last character.
+// filtered is whether the page has applied the typed filter, to the last character.
 const filtered = `new URLSearchParams(location.search).get('filter') === document.querySelector('input[name="filter"]').value && !document.querySelector('[aria-busy]')`
 
 // TestFilterWhileTyping types into the filter and expects other rows without a
 // reload. A wrong expression is marked where it is wrong and leaves the rows; a valid one
-// brings rows again. A click on a column right after a key keeps what was typed.
+// brings rows again. A click on a column right after a key keeps the typed text.
 func TestFilterWhileTyping(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -216,7 +216,7 @@ func TestStatsAddress(t *testing.T) {
 	p.key("/")
 	p.until("document.activeElement.name === 'filter'")
 	// The driver types the key, too. Deleted at once, it makes no entry of the history, and
-	// what is typed after it makes one.
+	// the text typed after it makes one.
 	eval[bool](p, `new Promise((done) => {
 		document.activeElement.value = '';
 		document.activeElement.dispatchEvent(new Event('input', {bubbles: true}));

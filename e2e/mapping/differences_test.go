@@ -31,13 +31,13 @@ func TestDifferences(t *testing.T) {
 		// Labels that the page needs itself.
 		{"le:1|c|#le:x", "le", `{le="x"} 1`, `{exported_le="x"} 1`},
 		{"quantile:1|g|#quantile:x", "quantile", `{quantile="x"} 1`, `{exported_quantile="x"} 1`},
-		// What statsd_exporter refuses.
+		// Refused by statsd_exporter.
 		{"pack:1:2|c", "pack", "", "{} 3"},
 		{"option:1|c|", "option", "", "{} 1"},
 		{"card:1|c|card:low", "card", "", "{} 1"},
 		{"container:1|c|c:ci-1", "container", "", `{container_id="ci-1"} 1`},
 		{"users:anna|s", "users", "", "{} 1"},
-		// What it takes.
+		// Accepted by statsd_exporter.
 		{"hex:0x1p4|c", "hex", "{} 16", ""},
 		{"infinite:inf|g", "infinite", "{} +Inf", ""},
 		{"much:4|c|@2", "much", "{} 2", ""},

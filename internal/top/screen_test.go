@@ -160,8 +160,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestEffectsOfKeys: each key moves the selection, within the rows, or changes what is shown. A page
-// has two rows, and there are seven stats.
+// TestEffectsOfKeys: each key moves the selection, within the rows, or changes the view.
+// A page has two rows, and there are seven stats.
 func TestEffectsOfKeys(t *testing.T) {
 	for _, tt := range []struct {
 		keys     string

@@ -314,7 +314,7 @@ func TestWholeLife(t *testing.T) {
 	}
 }
 
-// TestParentEndsByItself sends the last words before anybody asks.
+// TestParentEndsByItself sends the last words before a successor asks.
 func TestParentEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	var got []string

@@ -75,8 +75,8 @@ func flags() map[byte]func(dst []byte, e *event) []byte {
 
 const sourceFlags = "@sg#!"
 
-// shortPath returns the directory and the name of a source file. What comes before
-// them depends on the machine that built the program.
+// shortPath returns the directory and the name of a source file. The rest of
+// its path depends on the machine that built the program.
 func shortPath(file string) string {
 	name := strings.LastIndexByte(file, '/')
 	if name < 0 {

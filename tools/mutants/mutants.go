@@ -104,7 +104,7 @@ func (f *finder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
 func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
 
-// replace adds the change of n that replaces what is between from and to.
+// replace adds the change of n that replaces the text between from and to.
 func (f *finder) replace(kind string, n ast.Node, from, to token.Pos, text string) {
 	stack := f.stack
 	if i := slices.Index(stack, n); i >= 0 {
