@@ -116,7 +116,8 @@ func canonicalName(n dnsmessage.Name) string {
 // returns [ErrNoAddress] if the answer says that there are none, and another error if a
 // is not a valid answer to q.
 func (a *answer) addresses(q dnsmessage.Question) ([]Record, error) {
-	if !a.Response || len(a.questions) != 1 || !sameQuestion(a.questions[0], q) {
+	bare := len(a.questions) == 0 && a.RCode != dnsmessage.RCodeSuccess && a.RCode != dnsmessage.RCodeNameError
+	if !a.Response || !bare && (len(a.questions) != 1 || !sameQuestion(a.questions[0], q)) {
 		return nil, fmt.Errorf("discovery: the answer is not for %q", q.Name)
 	}
 	switch a.RCode {
@@ -158,6 +159,12 @@ func (r *refusal) Error() string {
 		text = fmt.Sprintf("code %d", uint16(r.code))
 	}
 	return fmt.Sprintf("discovery: the server answers %s for %q", text, r.name)
+}
+
+// toAnother reports whether a answers another question than that of m, so that it is
+// late or forged.
+func (a *answer) toAnother(m *dnsmessage.Message) bool {
+	return a != nil && len(a.questions) > 0 && (len(a.questions) != 1 || !sameQuestion(a.questions[0], m.Questions[0]))
 }
 
 func sameQuestion(a, b dnsmessage.Question) bool {

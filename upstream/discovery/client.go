@@ -252,7 +252,9 @@ func converse(conn net.Conn, m *dnsmessage.Message, stream bool) (*answer, error
 		case err != nil:
 			return nil, err
 		case len(b) >= len(id) && [2]byte(b) == id:
-			return parse(b)
+			if a, err := parse(b); stream || !a.toAnother(m) {
+				return a, err
+			}
 		case stream:
 			return nil, errors.New("the answer is too short or to another query")
 		}

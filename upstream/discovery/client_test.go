@@ -151,6 +151,7 @@ func TestSearchGoesOn(t *testing.T) {
 		{"last", map[string]reply{"a. A": {records: []string{"a. 1 IN A 10.0.0.1"}}}, "10.0.0.1/1", "", "udp a.x.example. A, udp a.y.example. A, udp a. A"},
 		{"past-no-address", map[string]reply{"a.x.example. A": {}, "a.y.example. A": {records: []string{"a.y.example. 1 IN A 10.0.0.1"}}}, "10.0.0.1/1", "", "udp a.x.example. A, udp a.y.example. A"},
 		{"past-a-failure", map[string]reply{"a.x.example. A": {rcode: dns.RcodeServerFailure}, "a. A": {records: []string{"a. 1 IN A 10.0.0.1"}}}, "10.0.0.1/1", "", "udp a.x.example. A, udp a.y.example. A, udp a. A"},
+		{"past-a-bare-refusal", map[string]reply{"a.x.example. A": {raw: []byte{0x80, dns.RcodeRefused, 0, 0, 0, 0, 0, 0, 0, 0}}, "a. A": {records: []string{"a. 1 IN A 10.0.0.1"}}}, "10.0.0.1/1", "", "udp a.x.example. A, udp a.y.example. A, udp a. A"},
 		{"nowhere", nil, "", "no address", "udp a.x.example. A, udp a.y.example. A, udp a. A"},
 		{"nowhere-but-a-failure", map[string]reply{"a.x.example. A": {rcode: dns.RcodeServerFailure}}, "", "SERVFAIL", "udp a.x.example. A, udp a.y.example. A, udp a. A"},
 		{"not-past-a-broken-server", map[string]reply{"a.x.example. A": {raw: []byte("x")}}, "", "asking", "udp a.x.example. A"},
@@ -301,11 +302,11 @@ func TestForgedAnswersFail(t *testing.T) {
 	})
 }
 
-// An answer to another query, or without an identifier, is skipped over UDP, where it may
+// An answer to another query or question, or without an identifier, is skipped over UDP, where it may
 // be late or forged, and an error over TCP.
 func TestAnswersToOtherQueries(t *testing.T) {
 	for _, network := range []string{"udp", "tcp"} {
-		for _, short := range []bool{false, true} {
+		for _, kind := range []string{"identifier", "short", "name", "type", "two questions"} {
 			ours, theirs := net.Pipe()
 			go func() {
 				defer theirs.Close()
@@ -315,8 +316,23 @@ func TestAnswersToOtherQueries(t *testing.T) {
 				}
 				refused := []byte{b[0], b[1], 0x80, byte(dns.RcodeRefused), 0, 1, 0, 0, 0, 0, 0, 0} // and no question
 				other := append([]byte{b[0], b[1] + 1}, refused[2:]...)
-				if short {
+				q := question("a.example.", dns.TypeA)
+				switch kind {
+				case "short":
 					other = refused[:1]
+				case "name":
+					q.Name = dnsmessage.MustNewName("b.example.")
+				case "type":
+					q.Type = dnsmessage.TypeAAAA
+				}
+				if kind != "short" && kind != "identifier" {
+					m := dnsmessage.Message{Header: dnsmessage.Header{ID: binary.BigEndian.Uint16(b), Response: true}, Questions: []dnsmessage.Question{q}}
+					if kind == "two questions" {
+						m.Questions = append(m.Questions, q)
+					}
+					if other, err = m.Pack(); err != nil {
+						t.Error(err)
+					}
 				}
 				for _, m := range [][]byte{other, refused} {
 					if network == "tcp" {
@@ -325,10 +341,14 @@ func TestAnswersToOtherQueries(t *testing.T) {
 					_, _ = theirs.Write(m)
 				}
 			}()
-			a, err := converse(ours, &dnsmessage.Message{}, network == "tcp")
+			q := question("a.example.", dns.TypeA)
+			a, err := converse(ours, &dnsmessage.Message{Questions: []dnsmessage.Question{q}}, network == "tcp")
 			ours.Close()
+			if err == nil && network == "tcp" {
+				_, err = a.addresses(q)
+			}
 			if network == "udp" && (err != nil || a.RCode != dns.RcodeRefused) || network == "tcp" && err == nil {
-				t.Errorf("%s, short %v: %v, %v", network, short, a, err)
+				t.Errorf("%s, %s: %v, %v", network, kind, a, err)
 			}
 		}
 	}
