@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -414,6 +415,7 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 			if cfg.Loggers, err = logctl.New(logctl.Config{Level: logctl.Trace, Output: out}); err != nil {
 				t.Fatal(err)
 			}
+			cfg.StatsD.Relay = []relay.Route{{Targets: []relay.Target{{Name: "dead", Address: "unixlines:///nothing/here"}}}}
 			first := start(t, cfg)
 			conn, err := net.Dial("unix", filepath.Join(l.dir, "s"))
 			if err != nil {
@@ -461,6 +463,9 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 			}
 			if got := strings.Join(l.moves, ", "); got != want && got != strings.TrimPrefix(want, "hold, ") {
 				t.Errorf("the parcels of the sink: %s, want %s", got, want)
+			}
+			if r := first.StatsD().Relay().Report()[0]; r.Dropped != 10 || r.Queued != 0 {
+				t.Errorf("%d lines of the relay are counted as lost and %d wait, want 10 and 0", r.Dropped, r.Queued)
 			}
 		})
 	}
