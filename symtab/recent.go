@@ -60,7 +60,7 @@ func (r *recent) init(fake bool) {
 // costs one addition to memory of the current scheduler slot.
 func (t *Table) CountLookup(name string) {
 	if name == "" || name[len(name)-1] == '.' {
-		if name = TrimName(name); name == "" {
+		if name = strings.TrimRight(name, "."); name == "" {
 			return
 		}
 	}

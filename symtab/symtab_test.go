@@ -53,9 +53,6 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("EqualText(encoding of %.40q, %.40q) = true", tt.in, other)
 			}
 		}
-		if got := TrimName(tt.in); got != tt.want {
-			t.Errorf("TrimName(%.40q) = %.40q, want %.40q", tt.in, got, tt.want)
-		}
 		tail := append(slices.Clone(enc), "behind"...)
 		if got := size(tail); got != len(enc) {
 			t.Errorf("size(encoding of %.40q and more) = %d, want %d", tt.in, got, len(enc))

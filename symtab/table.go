@@ -72,14 +72,6 @@ func New(o Options) *Table {
 	return t
 }
 
-// TrimName returns name without trailing dots, which the table ignores.
-func TrimName(name string) string {
-	for len(name) > 0 && name[len(name)-1] == '.' {
-		name = name[:len(name)-1]
-	}
-	return name
-}
-
 // Hash returns the table's keyed hash of the bytes of s, for indexes over whole
 // names. It resists collision attacks as the table itself does. The value
 // differs between tables with different seeds and must not leave the process.
@@ -93,7 +85,7 @@ func (t *Table) NumSymbols() int { return int(t.tokens.live.Load()) }
 // elsewhere are kept, and a name of only dots is the empty name. Names can have
 // any length and any bytes. The call does not count as a lookup.
 func (t *Table) AppendEncode(dst []byte, name string) []byte {
-	name = TrimName(name)
+	name = strings.TrimRight(name, ".")
 	start := len(dst)
 	dst = append(dst, 0) // room for the length, right for all but long names
 	if name == "" {
