@@ -2,6 +2,7 @@ package health
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"io"
@@ -50,7 +51,7 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 	r := &http.Request{
 		Method: http.MethodPost,
 		URL:    &url.URL{Scheme: "http", Host: "health.invalid", Path: grpcPath},
-		Host:   firstOf(p.host.HealthCheckHostname(), g.Authority, p.c.Cluster),
+		Host:   cmp.Or(p.host.HealthCheckHostname(), g.Authority, p.c.Cluster),
 		Header: http.Header{
 			"Content-Type": {"application/grpc"},
 			"Te":           {"trailers"},

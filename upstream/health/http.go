@@ -2,6 +2,7 @@ package health
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -114,7 +115,7 @@ func (p *httpProber) Probe(ctx context.Context) Outcome {
 // request builds the request of a check.
 func (p *httpProber) request(ctx context.Context) *http.Request {
 	hc := &p.c.Check.HTTP
-	authority := firstOf(p.host.HealthCheckHostname(), hc.Host, p.c.Cluster)
+	authority := cmp.Or(p.host.HealthCheckHostname(), hc.Host, p.c.Cluster)
 	r := &http.Request{
 		Method: hc.Method, Header: make(http.Header), Host: authority,
 		URL: &url.URL{Scheme: "http", Host: "health.invalid", Opaque: hc.Path},
@@ -139,15 +140,6 @@ func (p *httpProber) request(ctx context.Context) *http.Request {
 		r.Header[idempotent] = nil // not sent: the transport may try again on a new connection
 	}
 	return r
-}
-
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // addHeaders applies the configured headers to r.
