@@ -8,8 +8,8 @@ import (
 
 // memory accounts for the bytes that received series hold. A series is charged
 // when it is created and returns the same amount when it ends; sets and
-// histograms are charged again as they grow. At the budget they grow no more. The charges are estimates that
-// follow the heap of the worst known inputs.
+// histograms are charged again as they grow. At the budget they grow no more. The
+// charges are estimates that follow the heap of the worst known inputs.
 type memory struct {
 	max    int64 // of used and grown
 	used   atomic.Int64
