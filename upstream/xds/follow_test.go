@@ -212,6 +212,31 @@ func TestFirstAnswerIsNotWaitedForLongerThanAllowed(t *testing.T) {
 	})
 }
 
+// TestFirstAnswerIsWaitedForWithoutLimit: a timeout of 0 is none.
+func TestFirstAnswerIsWaitedForWithoutLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, func(c *Config) { c.CDS.InitialFetchTimeout = 0 })
+		r.start()
+		s := r.open()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		equal(t, "stats", r.counts("cluster_manager.cds.init_fetch_timeout"), "init_fetch_timeout=0")
+		select {
+		case <-r.m.Ready():
+			t.Error("ready without an answer")
+		default:
+		}
+		s.answer(t, answer{kind: clusterKind, version: "1", nonce: "n1"})
+		synctest.Wait()
+		select {
+		case <-r.m.Ready():
+		default:
+			t.Error("not ready after the answer")
+		}
+		r.stop()
+	})
+}
+
 func TestStartGoesOnWithoutControlPlane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, true, nil)

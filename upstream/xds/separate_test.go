@@ -171,6 +171,33 @@ func TestRefusalsInARowAreSpaced(t *testing.T) {
 	})
 }
 
+// TestDelaysOfRefusalsBeginAgain: after an accepted response, the second refusal waits no
+// longer than the second one of all, however long the delays were before.
+func TestDelaysOfRefusalsBeginAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, false, func(c *Config) { c.Rand = func() uint64 { return uint64(firstDelay)<<20 - 1 } }) // the longest delays
+		r.start()
+		s := r.open()
+		s.says()
+		bad := answer{kind: clusterKind, version: "1", nonce: "n1", resources: []proto.Message{edsCluster("a", timeout(-1))}}
+		for range 4 {
+			s.answer(t, bad)
+			time.Sleep(time.Hour)
+		}
+		s.says()
+		s.answer(t, answer{kind: clusterKind, version: "2", nonce: "n2", resources: []proto.Message{edsCluster("a")}})
+		if s.answer(t, bad) == "" {
+			t.Error("the first refusal is not sent at once")
+		}
+		equal(t, "second", s.answer(t, bad), "")
+		time.Sleep(firstDelay)
+		if s.says() == "" {
+			t.Errorf("the second refusal is not sent after %v", firstDelay)
+		}
+		r.stop()
+	})
+}
+
 // TestRefusalsAreNotLost: in the delta variant, where each response has its reply, the last
 // refusal is sent although responses were accepted before its turn came.
 func TestRefusalsAreNotLost(t *testing.T) {
