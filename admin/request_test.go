@@ -13,6 +13,7 @@ func TestRequestAccessors(t *testing.T) {
 		w.SetHeader("x-one", "1")
 		w.SetHeader("x-two", "2")
 		w.SetHeader("x-one", "3")
+		w.WriteString("body")
 		got = fmt.Sprint(r.Method(), " ", r.Path(), " ", r.Target(), " ", r.Base(), " ", r.Peer(), " ", r.Principal().Role)
 		return nil
 	}})
@@ -20,7 +21,7 @@ func TestRequestAccessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.Request("GET", "/own?x=1", nil)
-	if want := "GET /own /own?x=1 http://localhost  admin"; got != want || r.Get("x-one") != "3" || r.Get("x-two") != "2" {
+	if want := "GET /own /own?x=1 http://localhost  admin"; got != want || r.Get("x-one") != "3" || r.Get("x-two") != "2" || r.Get("content-length") != "4" {
 		t.Errorf("%q, want %q; %v", got, want, r.Header)
 	}
 	secure := &Request{tls: true, host: "a", prefix: "/p"}
