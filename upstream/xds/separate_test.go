@@ -171,8 +171,8 @@ func TestRefusalsInARowAreSpaced(t *testing.T) {
 	})
 }
 
-// TestDelaysOfRefusalsBeginAgain: after an accepted response, the second refusal waits no
-// longer than the second one of all, however long the delays were before.
+// TestDelaysOfRefusalsBeginAgain: after an accepted response, the second refusal waits as
+// long as at first, however long the delays were before.
 func TestDelaysOfRefusalsBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, false, func(c *Config) { c.Rand = func() uint64 { return uint64(firstDelay)<<20 - 1 } }) // the longest delays
