@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
@@ -245,7 +246,7 @@ func TestBundleHasWhatIsThere(t *testing.T) {
 	if strings.Contains(few, "sinks.json") || strings.Contains(few, "ingest.json") || !strings.Contains(few, always) || !strings.Contains(few, " stats.txt ") {
 		t.Errorf("without sources: %s", few)
 	}
-	allowed := " " + names(Config{Sources: newWorld().sources(), AllowPaths: []Matcher{exact("/bundle"), prefix("/memory")}}, "/bundle") + " "
+	allowed := " " + names(Config{Sources: newWorld().sources(), AllowPaths: match.List{match.Exact("/bundle"), match.Prefix("/memory")}}, "/bundle") + " "
 	if strings.Contains(allowed, "stats.txt") || !strings.Contains(allowed, always) || !strings.Contains(allowed, " memory.json ") {
 		t.Errorf("allowed: %s", allowed)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/deltastream"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -40,7 +41,7 @@ type Config struct {
 	Mode Mode
 	// AllowPaths, unless empty, restricts requests to those whose path and
 	// query match one of the matchers.
-	AllowPaths []Matcher
+	AllowPaths match.List
 	// HostCheck and AllowedHosts restrict the host names in requests. An allowed host
 	// is a name or *.suffix.
 	HostCheck    HostMode
@@ -107,9 +108,6 @@ const (
 	ModeReadOnly         // mutations are answered with 403
 	ModeMetricsOnly      // only the stats, /ready and /live exist
 )
-
-// Matcher matches the path and query of a request.
-type Matcher interface{ Match(target string) bool }
 
 // Flusher ends the current interval before the stats are shown.
 type Flusher interface {

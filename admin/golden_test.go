@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -228,11 +229,7 @@ func TestGoldenChecks(t *testing.T) {
 		s := start(t, Config{Sources: newWorld().sources()})
 		golden.Check(t, name, []byte(strings.ReplaceAll(talk(t, s, raw), "\r\n", "\n")))
 	}
-	s := start(t, Config{Mode: ModeReadOnly, AllowPaths: []Matcher{prefix("/ready"), prefix("/quit")}})
+	s := start(t, Config{Mode: ModeReadOnly, AllowPaths: match.List{match.Prefix("/ready"), match.Prefix("/quit")}})
 	golden.Check(t, "check-read-only", []byte(talk(t, s, request("POST /quitquitquit HTTP/1.1", "Connection: close"))))
 	golden.Check(t, "check-allow-list", []byte(talk(t, s, request("GET /help?a=b HTTP/1.1", "Connection: close"))))
 }
-
-type prefix string
-
-func (p prefix) Match(target string) bool { return strings.HasPrefix(target, string(p)) }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -34,7 +35,7 @@ func TestAssetsAreServed(t *testing.T) {
 			t.Errorf("%s: %d, want %d", other, a.status, want)
 		}
 	}
-	if r := newServer(t, Config{AllowPaths: []Matcher{exact("/ready")}}).Request("GET", path, nil); r.Status != 403 {
+	if r := newServer(t, Config{AllowPaths: match.List{match.Exact("/ready")}}).Request("GET", path, nil); r.Status != 403 {
 		t.Errorf("with a list of other paths: %d, want 403", r.Status)
 	}
 }

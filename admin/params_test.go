@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -183,7 +184,7 @@ func TestPortableCountersAreShown(t *testing.T) {
 }
 
 func TestRefusalNamesTheQuery(t *testing.T) {
-	s := newServer(t, Config{AllowPaths: []Matcher{exact("/stats?usedonly")}})
+	s := newServer(t, Config{AllowPaths: match.List{match.Exact("/stats?usedonly")}})
 	if r := s.Request("GET", "/stats?filter=x", nil); r.Status != 403 || string(r.Body) != "request to path /stats?filter=x not allowed\n" {
 		t.Errorf("%d %q", r.Status, r.Body)
 	}

@@ -3,6 +3,8 @@ package admin
 import (
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/match"
 )
 
 // pathRows are paths that other servers would normalize to a registered path.
@@ -21,7 +23,7 @@ func pathRows() []string {
 }
 
 func TestAllowedPathsCannotBeWalkedOutOf(t *testing.T) {
-	s := start(t, Config{AllowPaths: []Matcher{exact("/ready"), prefix("/stats/metrics")}, Sources: newWorld().sources()})
+	s := start(t, Config{AllowPaths: match.List{match.Exact("/ready"), match.Prefix("/stats/metrics")}, Sources: newWorld().sources()})
 	rows := pathRows()
 	if len(rows) < 300 {
 		t.Errorf("%d rows, want 300", len(rows))
@@ -46,10 +48,6 @@ func TestAllowedPathsCannotBeWalkedOutOf(t *testing.T) {
 		t.Errorf("absolute form: %+v", a)
 	}
 }
-
-type exact string
-
-func (e exact) Match(target string) bool { return target == string(e) }
 
 func TestOddPathsAreUnknown(t *testing.T) {
 	s := start(t, Config{Sources: newWorld().sources()})

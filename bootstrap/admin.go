@@ -25,8 +25,7 @@ type Admin struct {
 	AccessLog   []AccessLog
 	ProfilePath string // output of the profilers; default /var/log/{product}/{product}.prof
 
-	admin.Config                     // without the fields here
-	AllowPaths            match.List // empty: all paths
+	admin.Config          // without the fields here
 	IgnoreGlobalConnLimit bool
 	CircuitStreamAny      bool     // the circuit event stream is for all origins, not only allowed ones
 	Tap                   bool     // tap is set: /tap exists

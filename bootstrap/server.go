@@ -202,9 +202,6 @@ func adminConfig(c *Admin) admin.Config {
 	if c.Auth != nil {
 		cfg.Auth = &c.Auth.Auth
 	}
-	for _, m := range c.AllowPaths {
-		cfg.AllowPaths = append(cfg.AllowPaths, m)
-	}
 	return cfg
 }
 

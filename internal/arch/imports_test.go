@@ -71,7 +71,7 @@ func importTable() []importRow {
 		{"server/hotrestart", []string{"store", "flush", "internal/unixsock"}},
 		{"server/...", []string{"store", "own/...", "internal/logfile"}},
 		{"server/certs", []string{"certinfo", "store", "own/..."}},
-		{"admin", []string{"certinfo", "symtab", "store", "histogram", "histogram/hdr", "flush", "flush/deltastream", "flush/history", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/markup", "internal/jsontext", "internal/protobuf", "internal/unixsock",
+		{"admin", []string{"certinfo", "match", "symtab", "store", "histogram", "histogram/hdr", "flush", "flush/deltastream", "flush/history", "render", "statsd/report", "statsd/line", "upstream/status", "admin/...", "internal/markup", "internal/jsontext", "internal/protobuf", "internal/unixsock",
 			"upstream/config", "server/layers", "server/lifecycle", "server/listeners", "server/logctl", "server/profiler"}},
 		{"admin/...", []string{"symtab", "store", "histogram", "flush", "render", "admin/...", "internal/jsontext"}},
 		{"admin/dump", nil},

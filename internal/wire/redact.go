@@ -15,9 +15,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
-// Redacted replaces a secret.
-const Redacted = redact.Mark
-
 // Redactor redacts secrets in messages. It is immutable.
 type Redactor struct {
 	// Untyped also redacts data that no definition can mark as secret: entries of
@@ -31,7 +28,7 @@ type Redactor struct {
 }
 
 // Redact returns a redacted copy of m. A field is secret if its definition, or that
-// of an enclosing field, says so. Secret texts and bytes become [Redacted]; other
+// of an enclosing field, says so. Secret texts and bytes become [redact.Mark]; other
 // secret scalars are removed, or become zero in maps. Packed messages of known types
 // are unpacked for this.
 func (r Redactor) Redact(m proto.Message) proto.Message {
@@ -98,9 +95,9 @@ func (r Redactor) field(m protoreflect.Message, fd protoreflect.FieldDescriptor,
 func (r Redactor) scalar(fd protoreflect.FieldDescriptor, v protoreflect.Value, hide bool) (protoreflect.Value, bool) {
 	switch fd.Kind() {
 	case protoreflect.StringKind:
-		return protoreflect.ValueOfString(Redacted), hide || r.Untyped && redact.LooksSecret(v.String())
+		return protoreflect.ValueOfString(redact.Mark), hide || r.Untyped && redact.LooksSecret(v.String())
 	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes([]byte(Redacted)), hide || r.Untyped && redact.LooksSecret(string(v.Bytes()))
+		return protoreflect.ValueOfBytes([]byte(redact.Mark)), hide || r.Untyped && redact.LooksSecret(string(v.Bytes()))
 	}
 	return v, false
 }
@@ -160,7 +157,7 @@ func (r Redactor) packed(m protoreflect.Message, secret bool, depth int) bool {
 		content := unpack(a.TypeUrl, a.Value)
 		if content == nil {
 			if r.Untyped && len(a.Value) > 0 {
-				a.Value = []byte(Redacted)
+				a.Value = []byte(redact.Mark)
 			}
 			return r.Untyped && !secret
 		}

@@ -23,6 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 func inline(s string) *corev3.DataSource {
@@ -132,7 +134,7 @@ func TestRedactRules(t *testing.T) {
 					t.Errorf("%q is shown: %s", bad, got)
 				}
 			}
-			if n := strings.Count(got, Redacted); n < tt.redacted || tt.redacted == 0 && n > 0 {
+			if n := strings.Count(got, redact.Mark); n < tt.redacted || tt.redacted == 0 && n > 0 {
 				t.Errorf("%d redactions, want %d: %s", n, tt.redacted, got)
 			}
 		})
