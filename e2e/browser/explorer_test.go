@@ -90,7 +90,7 @@ func TestPagesOfLittle(t *testing.T) {
 
 // TestCardsOfPhones expects the rows of long lists in few lines where the window is
 // narrow: a logger in one, others in as many as their cells need side by side, and no
-// cell for a column that only groups rows.
+// cell for a column that only groups rows, nor a label without a value.
 func TestCardsOfPhones(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -104,6 +104,11 @@ func TestCardsOfPhones(t *testing.T) {
 		if len(rows) == 0 || slices.Max(rows) > most {
 			t.Errorf("%s has rows of %v pixels, want at most %d", path, rows, most)
 		}
+	}
+	d.Post("/runtime_modify?a=1&dry_run")
+	p.ready(base(d) + "/ui/audit")
+	if got := eval[[]string](p, "[...document.querySelectorAll('.cards td')].filter((e) => e.checkVisibility() && e.textContent.trim() === '').map((e) => e.dataset.l)"); len(got) > 0 {
+		t.Errorf("a dry run has the labels %q without values", got)
 	}
 	// Of many rejected lines, the last of each reason is in view.
 	send(t, d, func(lines *strings.Builder) {
