@@ -50,6 +50,21 @@ type finding struct {
 	link    string
 }
 
+// lately returns the meaning and the detail of a finding about events that counters
+// count: a warning until an hour after the last event, as far as the history knows, and
+// then a note.
+func (v *view) lately(detail string, counters ...string) (meaning, text string) {
+	meaning, text = "info", strings.TrimPrefix(detail+", none in the last hour", ", ")
+	v.stats(func(list *store.View) {
+		for _, name := range counters {
+			if c, ok := list.Find(name); !ok || !v.spark(&c).still {
+				meaning, text = "warn", detail
+			}
+		}
+	})
+	return meaning, text
+}
+
 // findings returns what needs attention, the worst first.
 func (v *view) findings(input *report.Report, sick []clusterRow) (found []finding) {
 	if n := v.healthNow(); n.unhealthy > 0 {
@@ -66,7 +81,7 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 		}
 	}
 	if input != nil {
-		found = append(found, inputFindings(input)...)
+		found = append(found, v.inputFindings(input)...)
 	}
 	found = append(found, v.sinkFindings()...)
 	v.stats(func(list *store.View) {
@@ -81,7 +96,8 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 			if x > 1 {
 				what = count(uint64(x)) + " flushes were skipped"
 			}
-			found = append(found, finding{"warn", what, "the one before took longer than the interval", url("stat", "name", skippedFlushes), "Stat"})
+			meaning, detail := v.lately("the one before took longer than the interval", skippedFlushes)
+			found = append(found, finding{meaning, what, detail, url("stat", "name", skippedFlushes), "Stat"})
 		}
 	})
 	if v.src.ConfigDump != nil && v.permits("/config_dump") {
@@ -109,10 +125,11 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 }
 
 // inputFindings returns what needs attention in the StatsD input.
-func inputFindings(input *report.Report) (found []finding) {
+func (v *view) inputFindings(input *report.Report) (found []finding) {
 	for _, l := range input.Listeners {
 		if l.KernelDrops > 0 {
-			found = append(found, finding{"warn", "The kernel dropped " + plural(l.KernelDrops, "packet"), l.Name + ", receive buffer full", "ingest", "Ingest"})
+			meaning, detail := v.lately(l.Name+", receive buffer full", "ingest.kernel_drops.listener."+l.Name)
+			found = append(found, finding{meaning, "The kernel dropped " + plural(l.KernelDrops, "packet"), detail, "ingest", "Ingest"})
 		}
 	}
 	for i := range input.Relay {
@@ -121,7 +138,9 @@ func inputFindings(input *report.Report) (found []finding) {
 			found = append(found, finding{"bad", "Relay target " + x.Name + " is down", x.LastError, "ingest", "Ingest"})
 		}
 		if lost := relayLost(x); lost > 0 {
-			found = append(found, finding{"warn", "Relay target " + x.Name + " lost " + plural(lost, "line"), "", "ingest", "Ingest"})
+			of := "_lines.target." + x.Name
+			meaning, detail := v.lately("", "relay.dropped"+of, "relay.ambiguous"+of, "relay.rejected"+of, "relay.long"+of)
+			found = append(found, finding{meaning, "Relay target " + x.Name + " lost " + plural(lost, "line"), detail, "ingest", "Ingest"})
 		}
 	}
 	for _, x := range input.Limits {
@@ -139,7 +158,8 @@ func inputFindings(input *report.Report) (found []finding) {
 			}
 		}
 		if x.Limited > 0 {
-			found = append(found, finding{"warn", "Limit " + x.Name + " held back " + plural(x.Limited, "line"), "", "ingest", "Ingest"})
+			meaning, detail := v.lately("", "ingest.limited.limit."+x.Name)
+			found = append(found, finding{meaning, "Limit " + x.Name + " held back " + plural(x.Limited, "line"), detail, "ingest", "Ingest"})
 		}
 	}
 	var rejected uint64

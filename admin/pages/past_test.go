@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -320,5 +322,88 @@ func TestTopRates(t *testing.T) {
 	}
 	if got := string(request(srv, "", "").Body); !strings.Contains(got, "<span data-rate='c.19'>119.0</span>") {
 		t.Error("the rates do not move")
+	}
+}
+
+// lossy is an input with a fixed report.
+type lossy struct {
+	fakeIngest
+	report report.Report
+}
+
+func (l lossy) Report() report.Report { return l.report }
+
+// TestFindingsSettle expects losses to be warnings for an hour, and then notes.
+func TestFindingsSettle(t *testing.T) {
+	now := testNow
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	own := st.Own()
+	past := history.New(history.Config{Store: st})
+	flushed := func() {
+		now = now.Add(time.Minute)
+		snap := st.Flush(store.FlushOptions{})
+		past.Add(snap)
+		snap.Close()
+	}
+	var losses []*store.Counter
+	for _, name := range []string{"sink.dropped_packets.sink.a", "sink.lost_packets.sink.a", "sink.dropped.sink.a", "server.dropped_stat_flushes", "ingest.kernel_drops.listener.udp",
+		"relay.dropped_lines.target.b", "relay.ambiguous_lines.target.b", "relay.rejected_lines.target.b", "relay.long_lines.target.b", "ingest.limited.limit.series"} {
+		losses = append(losses, own.Counter(name))
+	}
+	flushed()
+	for _, c := range losses {
+		c.Inc()
+	}
+	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{
+		History: past,
+		Sinks: func() []flush.SinkStatus {
+			return []flush.SinkStatus{{Name: "a", Skipped: 1, Delivery: &flush.SinkDelivery{Dropped: 1, Lost: 1}}}
+		},
+		Ingest: lossy{report: report.Report{
+			Listeners: []report.Listener{{ListenerInfo: report.ListenerInfo{Name: "udp"}, KernelDrops: 1}},
+			Relay:     []report.RelayTarget{{Name: "b", Up: true, Dropped: 1, Ambiguous: 1, Rejected: 1, Long: 1}},
+			Limits:    []report.Limit{{Name: "series", Limited: 1}},
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(when string, warnings int) {
+		t.Helper()
+		_, list, _ := strings.Cut(string(srv.Request("GET", Prefix, nil).Body), "<ul class='list'>")
+		list, _, _ = strings.Cut(list, "</ul>")
+		rows := strings.Split(list, "<li class=")[1:]
+		got := 0
+		for _, row := range rows {
+			if strings.HasPrefix(row, "'warn'") {
+				got++
+			}
+			if strings.HasPrefix(row, "'info'") != strings.Contains(row, "none in the last hour") {
+				t.Errorf("%s: %s", when, row)
+			}
+		}
+		if got != warnings || len(rows) != 6 {
+			t.Errorf("%s: %d findings, %d of them warnings, want 6 and %d: %s", when, len(rows), got, warnings, list)
+		}
+	}
+	expect("before the flush", 6)
+	for range 60 {
+		flushed()
+	}
+	expect("59 minutes after the flush", 6)
+	for range 3 {
+		flushed()
+	}
+	expect("after more than an hour", 0)
+	for i, c := range losses {
+		c.Inc()
+		flushed()
+		expect(fmt.Sprint("after loss ", i), 1)
+		for range 62 {
+			flushed()
+		}
 	}
 }

@@ -38,10 +38,12 @@ func (v *view) sinkFindings() (found []finding) {
 			found = append(found, finding{"bad", "Sink " + x.Name + " cannot send", last + "; " + why, "server", "Server"})
 		}
 		if d != nil && d.Dropped+d.Lost > 0 {
-			found = append(found, finding{"warn", "Sink " + x.Name + " lost " + plural(d.Dropped+d.Lost, "packet"), "", "server", "Server"})
+			meaning, detail := v.lately("", "sink.dropped_packets.sink."+x.Name, "sink.lost_packets.sink."+x.Name)
+			found = append(found, finding{meaning, "Sink " + x.Name + " lost " + plural(d.Dropped+d.Lost, "packet"), detail, "server", "Server"})
 		}
 		if x.Skipped > 0 {
-			found = append(found, finding{"warn", "Sink " + x.Name + " missed " + plural(x.Skipped, "snapshot"), "it is slower than the flush interval", "server", "Server"})
+			meaning, detail := v.lately("it is slower than the flush interval", "sink.dropped.sink."+x.Name)
+			found = append(found, finding{meaning, "Sink " + x.Name + " missed " + plural(x.Skipped, "snapshot"), detail, "server", "Server"})
 		}
 	}
 	return found
