@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // TestMemoryIsReturnedExactly creates, grows, expires and forgets random series
@@ -274,5 +275,19 @@ func TestChargesOfSeries(t *testing.T) {
 			}
 			r.flush()
 		}
+	}
+}
+
+// TestRareTagKeysCostMore: the store keeps a record of each key, so keys beyond the first
+// ones are charged.
+func TestRareTagKeysCostMore(t *testing.T) {
+	r := newRig(t, Config{})
+	w := &wanted{group: counters, name: "a", tags: []tags.Tag{{Name: "key", Value: "value"}}}
+	before := r.registry.cost(w)
+	for i := range maxTagKeys {
+		r.registry.watchTags([]tags.Tag{{Name: fmt.Sprint("other", i), Value: "x"}})
+	}
+	if got := r.registry.cost(w); got < before+rareKeyCost-costUnit || got > before+rareKeyCost+costUnit {
+		t.Errorf("a series with a rare key costs %d, with a known one %d, want about %d more", got, before, rareKeyCost)
 	}
 }

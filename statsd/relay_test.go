@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // relayed sends packets to a server with a relay and returns the sorted lines that
@@ -167,5 +168,13 @@ func TestLoopOfTwoServers(t *testing.T) {
 		if l := r.Report().Listeners[0]; l.Lines != 0 || l.RelayOnly != 0 {
 			t.Errorf("server %d counts tracers: %+v", i, l)
 		}
+	}
+}
+
+// TestInvalidRoutes expects New to return the error of a route.
+func TestInvalidRoutes(t *testing.T) {
+	s, err := New(Config{Store: store.New(store.Options{}), Relay: []relay.Route{{Targets: []relay.Target{{Address: "nowhere"}}}}})
+	if s != nil || err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("%v, %v", s, err)
 	}
 }

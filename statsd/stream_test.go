@@ -340,3 +340,28 @@ func TestPlainLinesAreTold(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsOfAccept expects them to be counted, and the next connection to be accepted.
+func TestErrorsOfAccept(t *testing.T) {
+	r := newRig(t, Config{})
+	r.l.accept = &refusing{left: 2}
+	r.acceptStreams(r.l)
+	if got := r.l.metrics.readErrors.Total(); got != 2 {
+		t.Errorf("%d read errors are counted, want 2", got)
+	}
+}
+
+// refusing is a listener that fails for a while, and then is closed.
+type refusing struct {
+	net.Listener
+	left int
+}
+
+func (l *refusing) Accept() (net.Conn, error) {
+	if l.left--; l.left >= 0 {
+		return nil, io.ErrNoProgress
+	}
+	return nil, net.ErrClosed
+}
+
+func (*refusing) Close() error { return nil }
