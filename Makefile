@@ -32,7 +32,7 @@ build: ## build bin/statsd-admin
 
 # Two at a time: many tests wait. What lint compiles, all but race use.
 test: tools ## run all checks and tests
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint race e2e unit portable schedules
+	@$(MAKE) --no-print-directory -j2 lint race e2e unit portable schedules
 
 tools: ## install the tools of the tests (with CI=true; otherwise list missing ones)
 	@./scripts/tools
