@@ -148,6 +148,16 @@ func TestStates(t *testing.T) {
 		fmt.Fprintf(&out, "%s\n%s\n\n", what, eval[string](p, "window.noted"))
 		p.named(what)
 	}
+	legible := func(what string) {
+		t.Helper()
+		for _, theme := range []string{"light", "dark"} {
+			p.medium(1280, 1, scheme, theme, motion, "reduce")
+			for _, flaw := range eval[[]string](p, "checks.contrast()") {
+				t.Errorf("%s, %s: %s", what, theme, flaw)
+			}
+		}
+	}
+	p.do(chromedp.Evaluate[chromedp.Void](checks))
 	const fine = "document.querySelector('#watch').hidden && !document.querySelector('#main').classList.contains('stale')"
 	note("live", fine)
 	for _, x := range []struct{ fault, problem string }{
@@ -156,6 +166,7 @@ func TestStates(t *testing.T) {
 		f.set(x.fault)
 		p.do(chromedp.Evaluate[chromedp.Void]("window.dispatchEvent(new Event('online'))"))
 		note(x.fault, "document.querySelector('#watch').dataset.problem === "+quoted(x.problem)+" && !document.querySelector('#watch').hidden")
+		legible(x.fault)
 		if got := eval[string](p, value); got != "1,234" {
 			t.Errorf("%s: the page shows %s", x.fault, got)
 		}
