@@ -561,6 +561,28 @@ func TestHealthChecks(t *testing.T) {
 	until(t, "the target to be up", x.up.Load)
 }
 
+// TestLoopsOverTheAddressesOfTheHost: a listener on all addresses receives what is sent
+// to any of them.
+func TestLoopsOverTheAddressesOfTheHost(t *testing.T) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil || len(addrs) == 0 {
+		t.Fatal(addrs, err)
+	}
+	for _, a := range addrs {
+		ip := a.(*net.IPNet).IP
+		if ip.IsLinkLocalUnicast() { // needs a zone
+			continue
+		}
+		w := newWorld(t, Route{Targets: []Target{{Address: "udp://" + net.JoinHostPort(ip.String(), "8125")}}})
+		if w.SetListeners([]string{"udp://[::]:8125"}) == nil {
+			t.Errorf("a target at %s is not refused", ip)
+		}
+		if err := w.SetListeners([]string{"udp://[::]:8126"}); err != nil {
+			t.Errorf("another port of %s: %v", ip, err)
+		}
+	}
+}
+
 func TestLoopsAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		own, target string
