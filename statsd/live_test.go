@@ -165,7 +165,8 @@ func TestTransports(t *testing.T) {
 				}
 				write(t, c, s)
 			}
-			until(t, "150 lines", func() bool { return l.report(0).Lines == 150 })
+			// The worker adds to one counter after the other.
+			until(t, "150 lines", func() bool { r := l.report(0); return r.Lines == 150 && r.Applied >= 100 })
 			r := l.report(0)
 			if r.Applied != 100 || r.Rejected["missing_colon"] != 50 || r.Samples != 100 {
 				t.Errorf("report %+v", r)
