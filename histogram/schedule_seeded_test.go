@@ -11,7 +11,7 @@ import (
 // TestSeededBugs puts bugs into the package, one by one, and checks that
 // TestSchedules fails.
 func TestSeededBugs(t *testing.T) {
-	bugs := []schedule.Bug{
+	schedule.CheckBugs(t, []schedule.Bug{
 		{"touch-first", "histogram.go", "	s.sums[side].add(magnitude, n)\n	schedule.Point()\n	epoch := h.epoch.Load() & 1\n	schedule.Point()\n	s.ends[epoch].include(endKey(v))\n	schedule.Point()\n	s.touch()\n", "	s.touch()\n	schedule.Point()\n	s.sums[side].add(magnitude, n)\n	schedule.Point()\n	epoch := h.epoch.Load() & 1\n	schedule.Point()\n	s.ends[epoch].include(endKey(v))\n"},
 		{"no-touch", "histogram.go", "	s.touch()\n", ""},
 		{"no-extremes", "histogram.go", "	s.ends[epoch].include(endKey(v))\n", "	_ = epoch\n"},
@@ -34,6 +34,5 @@ func TestSeededBugs(t *testing.T) {
 		{"late-extremes-lost", "merge.go", "	take(e + 1) // from recorders that were late for the interval before\n", ""},
 		{"bins-fall", "merge.go", "counts[i] = max(counts[i], was)", "_ = was"},
 		{"wide-read-last", "shard.go", "	if high != nil {\n		for i := range high {\n			counts[i] += high[i].Load()\n		}\n	}\n	schedule.Point()\n", "	defer func() {\n		schedule.Point()\n		if high != nil {\n			for i := range high {\n				counts[i] += high[i].Load()\n			}\n		}\n	}()\n"},
-	}
-	schedule.CheckBugs(t, bugs)
+	})
 }

@@ -141,40 +141,25 @@ func summary(s *Stats) string {
 func TestSchedules(t *testing.T) {
 	total := 0
 	for _, tt := range schedules {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.config.Bounds = []float64{10, 1000}
-			layout, err := NewLayout(tt.config)
-			if err != nil {
-				t.Fatal(err)
+		tt.config.Bounds = []float64{10, 1000}
+		layout, err := NewLayout(tt.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += schedule.Check(t, tt.name, *preemptions, func() schedule.Trial {
+			tr := &trial{h: New(layout), last: layout.empty, read: layout.empty}
+			tr.h.makeShared()
+			for slot := range tt.owned {
+				ownSlot(tr.h, slot)
 			}
-			n, err := schedule.Explore(*preemptions, func() schedule.Trial {
-				tr := &trial{h: New(layout), last: layout.empty, read: layout.empty}
-				tr.h.makeShared()
-				for slot := range tt.owned {
-					ownSlot(tr.h, slot)
-				}
-				for _, x := range tt.before {
-					add(x.v, x.n)(tr)
-				}
-				merge(tr)
-				for _, x := range tt.pending {
-					add(x.v, x.n)(tr)
-				}
-				programs := make([]func(), len(tt.programs))
-				for i, steps := range tt.programs {
-					programs[i] = func() {
-						for _, step := range steps {
-							step(tr)
-						}
-					}
-				}
-				return schedule.Trial{Programs: programs, Shared: tt.shared, Check: tr.checkEnd}
-			})
-			total += n
-			if err != nil {
-				t.Errorf("after %d schedules: %v", n, err)
+			for _, x := range tt.before {
+				add(x.v, x.n)(tr)
 			}
-			t.Logf("%d schedules", n)
+			merge(tr)
+			for _, x := range tt.pending {
+				add(x.v, x.n)(tr)
+			}
+			return schedule.Trial{Programs: schedule.Bind(tr, tt.programs), Shared: tt.shared, Check: tr.checkEnd}
 		})
 	}
 	t.Logf("%d schedules with up to %d preemptions", total, *preemptions)

@@ -161,32 +161,17 @@ func (t *trial) checkEnd() error {
 func TestSchedules(t *testing.T) {
 	total := 0
 	for _, tt := range schedules {
-		t.Run(tt.name, func(t *testing.T) {
-			n, err := schedule.Explore(*preemptions, func() schedule.Trial {
-				tr := &trial{now: time.Unix(1e9, 0), closed: ^uint64(0)}
-				tr.st = New(Options{Now: func() time.Time { return tr.now }})
-				tr.st.KeepEnded()
-				tr.sc = tr.st.Root().ScopeWith("s", ScopeOptions{TTL: TTL{Counter: time.Second}})
-				tr.c, tr.other, tr.g = tr.sc.Counter("c"), tr.sc.Counter("d"), tr.st.Root().Gauge("s.g")
-				for slot := range tt.owned {
-					ownSlot(tr.c, slot)
-				}
-				tr.st.Sweep(false) // nobody is about to write after the lookup
-				programs := make([]func(), len(tt.programs))
-				for i, actions := range tt.programs {
-					programs[i] = func() {
-						for _, act := range actions {
-							act(tr)
-						}
-					}
-				}
-				return schedule.Trial{Programs: programs, Shared: tt.shared, Check: tr.checkEnd}
-			})
-			total += n
-			if err != nil {
-				t.Errorf("after %d schedules: %v", n, err)
+		total += schedule.Check(t, tt.name, *preemptions, func() schedule.Trial {
+			tr := &trial{now: time.Unix(1e9, 0), closed: ^uint64(0)}
+			tr.st = New(Options{Now: func() time.Time { return tr.now }})
+			tr.st.KeepEnded()
+			tr.sc = tr.st.Root().ScopeWith("s", ScopeOptions{TTL: TTL{Counter: time.Second}})
+			tr.c, tr.other, tr.g = tr.sc.Counter("c"), tr.sc.Counter("d"), tr.st.Root().Gauge("s.g")
+			for slot := range tt.owned {
+				ownSlot(tr.c, slot)
 			}
-			t.Logf("%d schedules", n)
+			tr.st.Sweep(false) // nobody is about to write after the lookup
+			return schedule.Trial{Programs: schedule.Bind(tr, tt.programs), Shared: tt.shared, Check: tr.checkEnd}
 		})
 	}
 	t.Logf("%d schedules with up to %d preemptions", total, *preemptions)

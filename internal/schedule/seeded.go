@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Bug is a bug that explored schedules must find.
+// Bug is a bug that explored schedules must find. It is an alias so that lists need no keys.
 type Bug = struct{ Name, File, Old, New string }
 
 // CheckBugs puts bugs into the package of a test, one by one, and checks that its
