@@ -22,17 +22,29 @@ func TestSlotsBeyondTheTable(t *testing.T) {
 	}
 }
 
-func TestPaddedPagesAreAligned(t *testing.T) {
-	for _, n := range []uintptr{0, 8, 16, pageSize - 8} {
-		g := paddedPages(n)
-		if off := uintptr(unsafe.Pointer(g)) % pageSize; off != 0 {
-			t.Errorf("%d bytes of padding: pages begin at offset %d", n, off)
+// TestPagesAreAligned: the runtime aligns groups of pages. Where it did not, a page is
+// picked that is aligned.
+func TestPagesAreAligned(t *testing.T) {
+	group := newPages()
+	if len(group) != pagesPerGroup {
+		t.Errorf("a group of %d pages, want %d: the runtime does not align it", len(group), pagesPerGroup)
+	}
+	for _, p := range append(group, pickPage(), pickPage()) {
+		if !aligned(unsafe.Pointer(p)) {
+			t.Errorf("a page at %p", p)
 		}
-		last := &g[pagesPerGroup-1]
-		last.blk = new(block)
-		last.word(slotsPerBlock - 1).count(3)
-		if got := last.total(slotsPerBlock - 1); got != 3 {
-			t.Errorf("%d bytes of padding: the last word counts %d, want 3", n, got)
+		p.blk = new(block)
+		last := p.word(slotsPerBlock - 1)
+		last.count(3)
+		if got := p.total(slotsPerBlock - 1); got != 3 {
+			t.Errorf("the last word counts %d, want 3", got)
+		}
+	}
+	for off := uintptr(0); off < pageSize; off += 8 { // wherever the runtime places a row
+		address := 3*pageSize + off
+		i := alignedShift(address)
+		if i < 0 || i >= shifts || (address+uintptr(i)*unsafe.Sizeof(shiftedPage{}))%pageSize != 0 {
+			t.Fatalf("offset %d: page %d of the row is picked", off, i)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package store
 
 import (
-	"reflect"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -27,7 +26,7 @@ const pageSize = 8192
 
 // pagesPerGroup pages are allocated together. More than 32 KiB of memory is a
 // span of its own, which the runtime starts at a multiple of 8 KiB; newPages
-// checks that it did.
+// checks that it did, and otherwise wastes memory.
 const pagesPerGroup = 5
 
 // hotAdds is the number of slow adds to one page, between two flushes, after
@@ -59,11 +58,11 @@ type slotPage struct {
 
 var _ [0]struct{} = [unsafe.Sizeof(page{}) - pageSize]struct{}{}
 
-// newPages allocates a group of pages.
+// newPages allocates a group of pages, a single one if the runtime does not align the group.
 func newPages() []*page {
 	g := new([pagesPerGroup]page)
-	if off := uintptr(unsafe.Pointer(g)) & (pageSize - 1); off != 0 {
-		g = paddedPages(pageSize - off)
+	if !aligned(unsafe.Pointer(g)) {
+		return []*page{pickPage()}
 	}
 	pages := make([]*page, pagesPerGroup)
 	for i := range g {
@@ -72,23 +71,27 @@ func newPages() []*page {
 	return pages
 }
 
-// paddedPages allocates a group of pages behind n bytes. It serves runtimes that
-// do not start large allocations at a multiple of the page size.
-func paddedPages(n uintptr) *[pagesPerGroup]page {
-	for range 16 {
-		t := reflect.StructOf([]reflect.StructField{
-			{Name: "Pad", Type: reflect.ArrayOf(int(n), reflect.TypeFor[byte]())},
-			{Name: "Pages", Type: reflect.TypeFor[[pagesPerGroup]page]()},
-		})
-		g := (*[pagesPerGroup]page)(reflect.New(t).Elem().Field(1).Addr().UnsafePointer())
-		off := uintptr(unsafe.Pointer(g)) & (pageSize - 1)
-		if off == 0 {
-			return g
-		}
-		n = (n - off) % pageSize
-	}
-	panic("store: the runtime does not align large allocations; build with the tag purego")
+func aligned(p unsafe.Pointer) bool { return uintptr(p)%pageSize == 0 }
+
+// shiftedPage is a page and a word. Of as many in a row as a page has words, each
+// begins at another offset, so that one is aligned wherever the row begins.
+type shiftedPage struct {
+	page
+	_ uint64
 }
+
+const shifts = pageSize / 8
+
+// pickPage allocates an aligned page without relying on the runtime. It takes the memory of
+// shifts pages: padding of the right size would not do, because the garbage collector has
+// to know at which addresses the pointers will be before memory is allocated.
+func pickPage() *page {
+	row := new([shifts]shiftedPage)
+	return &row[alignedShift(uintptr(unsafe.Pointer(row)))].page
+}
+
+// alignedShift returns the index of the aligned page in a row at address.
+func alignedShift(address uintptr) int { return int(-address % pageSize / 8) }
 
 func (w *word) page() *page {
 	return (*page)(unsafe.Pointer(uintptr(unsafe.Pointer(w)) &^ (pageSize - 1)))
