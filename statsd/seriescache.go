@@ -13,8 +13,10 @@ import (
 //
 // It is an open addressing table with linear probing. Removing an entry closes
 // the gap, so a probe ends at the first empty slot. A full cache evicts by the
-// clock algorithm. Rejected keys are cached too, in up to a quarter of the
-// entries.
+// clock algorithm, with a hand that starts anew at the home of each new entry: a
+// hand that swept the table would leave the slots before it full and those behind
+// it empty, and a probe in the full ones takes a time that grows with the table.
+// Rejected keys are cached too, in up to a quarter of the entries.
 //
 // A client that writes the tags of a series in another order each time would
 // fill it. The first line of a series is cached as written, which is all that
@@ -31,7 +33,6 @@ type seriesCache struct {
 
 	used     int
 	negative int // of used
-	hand     int
 }
 
 // cacheEntry is what a cache knows about one key.
@@ -47,7 +48,7 @@ type cacheEntry struct {
 }
 
 const (
-	// visited is set in the state of an entry that was used since the clock hand
+	// visited is set in the state of an entry that was used since an eviction
 	// passed it.
 	visited = 0x80
 
@@ -110,7 +111,7 @@ func newSeriesCache(max int, budget *cacheBudget) *seriesCache {
 func (t *seriesCache) clear() {
 	t.budget.resize(len(t.slots), cacheFirst)
 	t.slots = make([]cacheEntry, cacheFirst)
-	t.used, t.negative, t.hand = 0, 0, 0
+	t.used, t.negative = 0, 0
 	t.varied = nil
 }
 
@@ -209,11 +210,11 @@ func (t *seriesCache) put(k *lineKey, typ line.Type, v cacheEntry) (evicted bool
 	if negative && t.negative >= t.max/4 {
 		return false
 	}
+	v.print, v.more = k.print(typ)
 	if t.used >= t.max || (t.used+1)*5 > len(t.slots)*4 && !t.resize(len(t.slots)*5/4) {
-		t.evict()
+		t.evict(t.home(v.print[0]))
 		evicted = true
 	}
-	v.print, v.more = k.print(typ)
 	t.insert(v)
 	t.used++
 	if negative {
@@ -238,7 +239,6 @@ func (t *seriesCache) resize(size int) bool {
 	}
 	old := t.slots
 	t.slots = make([]cacheEntry, size)
-	t.hand = 0
 	for _, s := range old {
 		if s.print[0] != 0 {
 			t.insert(s)
@@ -291,18 +291,14 @@ func (t *seriesCache) prune(valid func(*cacheEntry) bool) {
 	t.resize(size) // also closes the gaps
 }
 
-// evict removes the first entry that was not used since the clock hand passed
-// it.
-func (t *seriesCache) evict() {
-	for {
-		s := &t.slots[t.hand]
-		if s.print[0] != 0 && s.state&visited == 0 {
-			t.remove(t.hand)
-			return
-		}
-		s.state &^= visited
-		t.hand = t.after(t.hand)
+// evict removes the first entry from slot i on that was not used since an eviction
+// passed it.
+func (t *seriesCache) evict(i int) {
+	for t.slots[i].print[0] == 0 || t.slots[i].state&visited != 0 {
+		t.slots[i].state &^= visited
+		i = t.after(i)
 	}
+	t.remove(i)
 }
 
 // forget removes the entry s.

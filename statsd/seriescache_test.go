@@ -80,6 +80,27 @@ func TestSeriesCacheEviction(t *testing.T) {
 	}
 }
 
+// TestFullSeriesCacheProbesFewSlots fills a cache several times with keys that are
+// never used again. The work for a further one does not depend on the size of the
+// cache.
+func TestFullSeriesCacheProbesFewSlots(t *testing.T) {
+	for _, size := range []int{1000, 20_000} {
+		tab := newSeriesCache(size, plenty())
+		for i := range 5 * size {
+			tab.put(&lineKey{mix(uint64(i)), uint64(i)}, line.Counter, cacheEntry{})
+		}
+		probes := 0
+		for i := range tab.slots {
+			for ; tab.slots[i].print[0] != 0; i = tab.after(i) {
+				probes++
+			}
+		}
+		if mean := probes / len(tab.slots); mean > 20 {
+			t.Errorf("a cache of %d entries needs %d probes to find that a key is absent", size, mean)
+		}
+	}
+}
+
 // TestSeriesCachesShareABudget fills two caches: together they stay within the
 // budget, and the second one gets its fair part although the first came first.
 func TestSeriesCachesShareABudget(t *testing.T) {
