@@ -84,6 +84,8 @@ func (e *edf) down(i int) {
 // a pick takes no lock and shares no memory. Slots that were added later share one copy
 // behind a lock, and so do all slots on platforms without pinning.
 type schedule struct {
+	// weight is called while pinned: it must not block or panic. Numbers that others
+	// provide are readings.
 	weight func(item uint32) float64
 	owned  []paddedEDF // touched only while pinned to that slot
 

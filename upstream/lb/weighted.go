@@ -16,7 +16,8 @@ type weighted struct {
 	c     Config
 	table atomic.Pointer[weightedTable]
 
-	slow *slowStart // nil: no slow start; only Update touches it
+	slow     *slowStart // nil: no slow start; only Update touches it
+	readings readings   // on which weights depend
 
 	// indexes are the round robin positions by list. They survive updates. Only Update
 	// touches the map.
@@ -64,14 +65,17 @@ type picker interface{ pick() *host.Host }
 
 func newWeighted(c Config) *weighted {
 	b := &weighted{c: c, indexes: make(map[listKey]*rotation)}
+	b.c.ActiveRequestBias = b.readings.add(c.ActiveRequestBias)
 	if c.SlowStart.Window > 0 && c.Policy != config.RandomPolicy {
 		b.slow = &slowStart{c: c.SlowStart}
+		b.slow.c.Aggression = b.readings.add(c.SlowStart.Aggression)
 	}
 	return b
 }
 
 // Update implements [Balancer].
 func (b *weighted) Update(sets []*host.Set, local *host.Set) {
+	b.readings.refresh()
 	if b.slow != nil {
 		b.slow.update(sets)
 	}
@@ -160,7 +164,7 @@ func (b *weighted) list(k listKey, hosts []*host.Host) picker {
 		}
 		return &rotatePicker{hosts, i}
 	}
-	return &weightedPicker{hosts, newSchedule(len(hosts), weight, b.c.Slots, b.c.Seed)}
+	return &weightedPicker{hosts, newSchedule(len(hosts), weight, b.c.Slots, b.c.Seed), b.readings}
 }
 
 func sameWeight(hosts []*host.Host) bool {
@@ -288,9 +292,13 @@ func (p *rotatePicker) pick() *host.Host {
 type weightedPicker struct {
 	hosts    []*host.Host
 	schedule *schedule
+	readings readings
 }
 
-func (p *weightedPicker) pick() *host.Host { return p.hosts[p.schedule.next()] }
+func (p *weightedPicker) pick() *host.Host {
+	p.readings.refresh()
+	return p.hosts[p.schedule.next()]
+}
 
 // leastPicker picks the least busy of a few random hosts.
 type leastPicker struct {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -176,6 +178,31 @@ func TestWeightedLeastRequest(t *testing.T) {
 			t.Errorf("case %d: %s, want %v", i, showSplit(got, hosts), tt.want)
 		}
 	}
+}
+
+// TestWeightsMayBlock: a bias or aggression whose function parks the goroutine, to wait for
+// a lock for example, is read while the goroutine is not pinned. The runtime ends the
+// process otherwise.
+func TestWeightsMayBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var biases, aggressions int
+		calls := func(n *int) func() float64 {
+			return func() float64 {
+				*n++
+				time.Sleep(time.Millisecond)
+				return float64(*n)
+			}
+		}
+		hosts := weightedHosts(1, 4)
+		b := New(Config{Policy: config.LeastRequestPolicy, ActiveRequestBias: calls(&biases),
+			SlowStart: SlowStart{Window: time.Hour, Aggression: calls(&aggressions)}})
+		b.Update(priorities(hosts), nil)
+		biases, aggressions = 0, 0
+		split(b, nil, 20)
+		if biases != 20 || aggressions != 20 {
+			t.Errorf("20 picks read the bias %d and the aggression %d times, want 20", biases, aggressions)
+		}
+	})
 }
 
 func TestRandomIgnoresWeights(t *testing.T) {
