@@ -225,8 +225,10 @@ func (v *view) panelBeside(id, title string, beside, actions, body func()) {
 }
 
 // actions appends the links that every table has: its values as TSV, and the requests
-// that return the shown values and the data behind them.
+// that return the shown values and the data behind them. Where the page has a sentence
+// instead of an empty table, the TSV is empty.
 func (v *view) actions(table, request string) {
+	v.tsv.found = v.tsv.found || v.tsv.id == table
 	v.Put(h("<a class='btn' data-copy='tsv' data-k='tsv' href='"), v.here("tsv", table), h("'>TSV</a>"))
 	v.startRequest()
 	v.curl(Prefix + strings.TrimPrefix(v.here("tsv", table), "./"))

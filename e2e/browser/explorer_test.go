@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -48,7 +49,8 @@ statsd:
 }
 
 // TestPagesOfLittle opens all pages of a server that has nothing but a store: no history,
-// no stream, no clusters, no configuration. They work, and name the missing parts.
+// no stream, no clusters, no configuration. They work, name the missing parts, and link
+// to, post to and name in commands nothing that is not there.
 func TestPagesOfLittle(t *testing.T) {
 	t.Parallel()
 	s := store.New(store.Options{})
@@ -65,6 +67,7 @@ func TestPagesOfLittle(t *testing.T) {
 	d := httptest.NewServer(srv)
 	t.Cleanup(func() { d.CloseClientConnections(); d.Close(); _ = srv.Close() })
 	p := open(t)
+	links := map[string]string{} // and the page that has it
 	for path, want := range map[string]string{
 		"/": "stats", "/ui/": "Needs attention", "/ui/stats?filter=little": "little.count", "/ui/stat?name=little.count": "7",
 		"/ui/histograms": "little.ms",
@@ -80,6 +83,22 @@ func TestPagesOfLittle(t *testing.T) {
 		}
 		if path != "/" {
 			p.named("of little, " + path)
+		}
+		for _, link := range eval[[]string](p, "[...document.querySelectorAll('a[href], form, details code')].map((e) => e.href ?? e.action ?? /'(http[^']+)'/.exec(e.textContent)?.[1]).filter(Boolean)") {
+			links[link] = path
+		}
+	}
+	if len(links) < 100 {
+		t.Errorf("the pages have only %d links", len(links))
+	}
+	for link, from := range links {
+		resp, err := http.Get(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusNotFound {
+			t.Errorf("%s links to %s, which answers %s", from, link, resp.Status)
 		}
 	}
 	p.ready(d.URL + "/ui/stats?filter=little")
