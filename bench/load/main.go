@@ -4,6 +4,7 @@
 //	go run ./bench/load                       # all cases
 //	go run ./bench/load -case udp -seconds 10 -rate 500000
 //	go run ./bench/load -rate 0               # as fast as the senders can
+//	go run ./bench/load -case relay           # lines relayed over TCP to three targets
 //
 // It sends lines for 1,000 names: 60 % counters, 30 % timers, 10 % gauges. The
 // receiver is a separate process of this program with a store, a StatsD server and a
@@ -15,15 +16,18 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 )
 
 func main() {
-	serveAt := flag.String("serve", "", "be the receiver at this `address` (used by the program itself)")
+	serveAt := flag.String("serve", "", "be the receiver with this `configuration` (used by the program itself)")
 	only := flag.String("case", "", "measure only the cases whose name begins so")
 	seconds := flag.Float64("seconds", 3, "how long to send in each case")
 	rate := flag.Int("rate", 400_000, "lines a second to send; 0: as many as possible")
@@ -83,6 +87,8 @@ type testCase struct {
 	tags    bool   // three of them on each line
 	lines   int    // in a packet
 	maxRate int    // lines a second if a rate is asked for; 0 for no limit
+	relay   relay.Key
+	only    bool // the receiver only relays
 }
 
 func cases(dir string) []testCase {
@@ -95,6 +101,9 @@ func cases(dir string) []testCase {
 		{name: "unixgram-tags", address: "unixgram://" + filepath.Join(dir, "gramtags"), lines: 25, tags: true},
 		{name: "unixlines", address: "unixlines://" + filepath.Join(dir, "lines"), lines: 25},
 		{name: "single-udp", address: "udp://127.0.0.1:0", lines: 1, maxRate: 100_000},
+		{name: "relay-series", address: "tcp://127.0.0.1:0", lines: 25, tags: true, relay: relay.Series, only: true},
+		{name: "relay-name", address: "tcp://127.0.0.1:0", lines: 25, tags: true, relay: relay.Name, only: true},
+		{name: "relay-and-stats", address: "tcp://127.0.0.1:0", lines: 25, tags: true, relay: relay.Series},
 	}
 }
 
@@ -108,7 +117,18 @@ type result struct {
 
 // measure starts a receiver, sends every series once, and measures from there on.
 func measure(self string, c testCase, length time.Duration, rate int) (r result, err error) {
-	rc, err := startReceiver(self, c.address)
+	cfg := configuration{Address: c.address, Hash: c.relay, RelayOnly: c.only}
+	if c.relay != relay.None {
+		for range 3 {
+			l, err := discard()
+			if err != nil {
+				return r, err
+			}
+			defer l.Close()
+			cfg.Targets = append(cfg.Targets, "tcp://"+l.Addr().String())
+		}
+	}
+	rc, err := startReceiver(self, cfg)
 	if err != nil {
 		return r, err
 	}
@@ -147,6 +167,27 @@ func measure(self string, c testCase, length time.Duration, rate int) (r result,
 	r.user, r.system = after.User-before.User, after.System-before.System
 	r.rss = after.RSS
 	return r, nil
+}
+
+// discard returns a listener whose connections are read until it is closed.
+func discard() (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return l, nil
 }
 
 // packets returns the datagrams or chunks of the case, which together hold one line

@@ -16,8 +16,17 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
+
+// configuration is what a receiver does.
+type configuration struct {
+	Address   string
+	Targets   []string // of a relay
+	Hash      relay.Key
+	RelayOnly bool
+}
 
 // figures are the measurements that a receiver prints.
 type figures struct {
@@ -29,16 +38,29 @@ type figures struct {
 	RSS            uint64
 }
 
-// serve runs the receiver. It prints its figures once it listens, and again for each
-// line that it reads.
-func serve(address string, in io.Reader, out io.Writer) error {
+// serve runs the receiver with a configuration in JSON. It prints its figures once it
+// listens, and again for each line that it reads.
+func serve(text string, in io.Reader, out io.Writer) error {
+	var c configuration
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
 	st := store.New(store.Options{})
-	srv, err := statsd.New(statsd.Config{
+	cfg := statsd.Config{
 		Store:     st,
-		Listeners: []statsd.ListenerConfig{{Address: address}},
+		Listeners: []statsd.ListenerConfig{{Address: c.Address}},
+		RelayOnly: c.RelayOnly,
 		// This measures load, not limits.
 		Limits: statsd.Limits{NewPerSecond: -1},
-	})
+	}
+	if len(c.Targets) > 0 {
+		r := relay.Route{Hash: c.Hash}
+		for _, address := range c.Targets {
+			r.Targets = append(r.Targets, relay.Target{Address: address})
+		}
+		cfg.Relay = []relay.Route{r}
+	}
+	srv, err := statsd.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -56,14 +78,23 @@ func serve(address string, in io.Reader, out io.Writer) error {
 	answers := json.NewEncoder(out)
 	questions := bufio.NewScanner(in)
 	for more := true; more && err == nil; more = questions.Scan() {
-		err = answers.Encode(measured(srv))
+		err = answers.Encode(measured(srv, c.RelayOnly))
 	}
 	cancel()
 	return errors.Join(err, <-ends, <-ends)
 }
 
-func measured(srv *statsd.Server) figures {
-	l := srv.Report().Listeners[0]
+// measured returns figures of srv. A relay is done with lines that it has sent.
+func measured(srv *statsd.Server, relayOnly bool) figures {
+	report := srv.Report()
+	l := report.Listeners[0]
+	if relayOnly {
+		l.Lines = 0
+		for _, t := range report.Relay {
+			l.Lines += t.Sent
+		}
+		l.Applied = l.Lines
+	}
 	f := figures{Address: l.Protocol + "://" + place(l.Address), Lines: l.Lines, Applied: l.Applied, Drops: l.KernelDrops}
 	f.User, f.System = processorTime()
 	var m runtime.MemStats
@@ -104,8 +135,12 @@ type receiver struct {
 	address string
 }
 
-func startReceiver(self, address string) (*receiver, error) {
-	cmd := exec.Command(self, "-serve", address)
+func startReceiver(self string, c configuration) (*receiver, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "-serve", string(text))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
