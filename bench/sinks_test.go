@@ -62,7 +62,7 @@ var sinkKinds = []struct {
 // them differ in the metric and in both tags. Queues are held while a sink encodes, so
 // that encoding and sending are measured apart. The collections that the flush of the
 // store causes are not measured. B/series is what the sink keeps after it has sent all
-// counters.
+// counters, B/point what it sends for each.
 func BenchmarkSinks(b *testing.B) {
 	addresses := forgetful(b)
 	sizes(b, func(b *testing.B, n int) {
@@ -102,6 +102,7 @@ func BenchmarkSinks(b *testing.B) {
 				encode, send := budget.StartMeter(b), budget.StartMeter(b)
 				encode.Stop()
 				send.Stop()
+				sent := 0
 				round := func(every, from int) {
 					snap := change(every, from, totals)
 					defer snap.Close()
@@ -112,6 +113,7 @@ func BenchmarkSinks(b *testing.B) {
 					encode.Start()
 					must(b, sink.Flush(snap))
 					encode.Stop()
+					sent += sink.Delivery().Bytes
 					send.Start()
 					sink.Release(false)
 					for sink.Delivery().Bytes > 0 {
@@ -126,6 +128,7 @@ func BenchmarkSinks(b *testing.B) {
 				send.Stop()
 				b.ReportAllocs()
 				i := 0
+				sent = 0
 				for b.Loop() {
 					round(100, i%100)
 					i++
@@ -135,6 +138,7 @@ func BenchmarkSinks(b *testing.B) {
 				}
 				encode.Report("encode-ns/point", n/100)
 				send.Report("send-ns/point", n/100)
+				b.ReportMetric(float64(sent)/float64(i*(n/100)), "B/point")
 				b.ReportMetric(float64(int64(after-before))/float64(n), "B/series")
 			})
 		}
