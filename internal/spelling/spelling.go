@@ -7,6 +7,9 @@ import "iter"
 // A change is a byte more, less or other, or two neighbors exchanged. It returns "" if there is none.
 func Nearest(word string, names iter.Seq[string], limit int) (nearest string) {
 	for name := range names {
+		if max(len(word)-len(name), len(name)-len(word)) > limit {
+			continue // a word can be much longer than all names
+		}
 		if d := distance(word, name); d <= limit {
 			nearest, limit = name, d-1
 		}
