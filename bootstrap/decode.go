@@ -68,6 +68,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		d.errorf(n, path, "%s is not a mapping; allowed fields: %s", d.show(n, path), fieldNames(fields))
 		return seen
 	}
+	var names map[string]bool // of all keys, once one is unknown
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		name := conftree.SnakeCase(key.Value)
@@ -78,7 +79,13 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		}
 		f := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 		if f < 0 {
-			d.unknownField(n, key, path, fields)
+			if names == nil {
+				names = make(map[string]bool)
+				for k := range conftree.Pairs(n) {
+					names[conftree.SnakeCase(k.Value)] = true
+				}
+			}
+			d.unknownField(key, path, fields, names)
 			continue
 		}
 		if conftree.IsNull(value) {
@@ -90,11 +97,11 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 	return seen
 }
 
-// unknownField notes a key of the mapping n at path that is not among its fields.
-// In a secret it is not shown, unless it is a name of one or close to a field.
-func (d *decoder) unknownField(n, key *yaml.Node, path string, fields []field) {
+// unknownField notes a key of the mapping at path that is not among its fields; taken
+// are the names of its keys. In a secret it is not shown, unless it is a name of one or close to a field.
+func (d *decoder) unknownField(key *yaml.Node, path string, fields []field, taken map[string]bool) {
 	cutShort := func(f field) bool { return strings.HasPrefix(f.name, key.Value) }
-	near := nearestField(n, key.Value, fields)
+	near := nearestField(key.Value, fields, taken)
 	hidden := redact.Path(path) && !redact.Path(key.Value) && near == "" && !slices.ContainsFunc(fields, cutShort)
 	at := join(path, conftree.Key(key.Value, hidden))
 	if d.allowUnknown {
@@ -109,20 +116,12 @@ func (d *decoder) unknownField(n, key *yaml.Node, path string, fields []field) {
 	d.errorf(key, at, "unknown field; %sallowed: %s", hint, fieldNames(fields))
 }
 
-// nearestField returns the field that key in the mapping n was probably meant to be, ""
-// if none is close. Fields that n sets already do not count.
-func nearestField(n *yaml.Node, key string, fields []field) string {
-	taken := func(name string) bool {
-		for i := 0; i < len(n.Content); i += 2 {
-			if conftree.SnakeCase(n.Content[i].Value) == name {
-				return true
-			}
-		}
-		return false
-	}
+// nearestField returns the field that key was probably meant to be, "" if none is
+// close. Fields whose names are taken by keys of the mapping do not count.
+func nearestField(key string, fields []field, taken map[string]bool) string {
 	return spelling.Nearest(conftree.SnakeCase(key), func(yield func(string) bool) {
 		for _, f := range fields {
-			if !refused(f) && !taken(f.name) && !yield(f.name) {
+			if !refused(f) && !taken[f.name] && !yield(f.name) {
 				return
 			}
 		}
