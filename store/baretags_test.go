@@ -40,3 +40,25 @@ func TestTagsWithoutValue(t *testing.T) {
 		}
 	}
 }
+
+// TestTagsAlone: the tags of a stat without a name are its whole name, by which it is
+// found again.
+func TestTagsAlone(t *testing.T) {
+	for _, network := range []bool{false, true} {
+		st := store.New(store.Options{})
+		sc := st.ScopeWith("", store.ScopeOptions{Network: network})
+		for range 2 {
+			sc.Counter("", tags.Tag{Name: "a", Value: "1"}, tags.Tag{Name: "b", Value: "2"}).Inc()
+		}
+		v := st.View()
+		c, _ := v.Find("a.1.b.2")
+		got := fmt.Sprint(c.Name(), " ", c.Uint())
+		for _, l := range c.Labels() {
+			got += " " + l.Name.String() + "=" + string(l.Value)
+		}
+		v.Close()
+		if want := "a.1.b.2 2 a=1 b=2"; got != want {
+			t.Errorf("received %t: %s, want %s", network, got, want)
+		}
+	}
+}

@@ -220,8 +220,11 @@ func (sc *Scope) compose(buf []byte, prefix, name string, tgs []tags.Tag) (text 
 	}
 	buf = append(buf, name...)
 	base = len(buf)
-	for _, t := range tgs {
-		buf = append(append(buf, '.'), t.Name...)
+	for i, t := range tgs {
+		if i > 0 || base > 0 {
+			buf = append(buf, '.')
+		}
+		buf = append(buf, t.Name...)
 		if !bare(t, sc.cls.network) {
 			buf = append(append(buf, '.'), t.Value...)
 		}
