@@ -316,6 +316,23 @@ func TestDefaultOptionsAreCollapsed(t *testing.T) {
 	}
 }
 
+// TestOverviewInWords expects beside the heading the most severe findings alone.
+func TestOverviewInWords(t *testing.T) {
+	for meanings, want := range map[string]string{
+		"": "", "info": "", "warn info": "1 warning", "warn warn": "2 warnings", "bad": "1 critical", "bad bad warn": "2 critical",
+	} {
+		var found []finding
+		for meaning := range strings.FieldsSeq(meanings) {
+			found = append(found, finding{meaning: meaning})
+		}
+		var v *view
+		drawn(func(x *view) { v = x; x.needsAttention(found) })
+		if v.summary != want {
+			t.Errorf("findings %q: %q, want %q", meanings, v.summary, want)
+		}
+	}
+}
+
 // TestOverviewNumbers expects the duration of the last flush and its skipped ones, the
 // times of requests, and a warning of skipped flushes.
 func TestOverviewNumbers(t *testing.T) {

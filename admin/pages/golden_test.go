@@ -436,7 +436,7 @@ func TestGoldenWithoutHistory(t *testing.T) {
 		c.Sources.History, c.Sources.StatsStream = nil, deltastream.New(deltastream.Config{Store: c.Store})
 	})
 	var got strings.Builder
-	for _, target := range []string{"stats?filter=^web.hits|^cluster.good.*total", "stat?name=web.hits", "histograms?name=web.took", "histograms?name=web.took&view=time", "clusters?filter=good", "listeners", "explorer?prefix=web."} {
+	for _, target := range []string{"stats?filter=^web.hits|^cluster.good.*total", "stat?name=web.hits", "histograms?name=web.took", "histograms?name=web.took&view=time", "clusters?filter=good", "listeners", "explorer?prefix=web.&sort=samples"} {
 		body := srv.Request("GET", Prefix+target, nil).Body
 		checkPage(t, srv, body)
 		got.WriteString("<!-- " + target + " -->\n" + pageText(counted(body)))

@@ -83,6 +83,38 @@ func (l *timeline) table(t testing.TB, target, id string) string {
 	return string(r.Body)
 }
 
+// TestSparksEndAtCoarseSteps expects the points of the steps since the length of the
+// steps last changed: the line has one scale.
+func TestSparksEndAtCoarseSteps(t *testing.T) {
+	for _, tt := range []struct {
+		steps []time.Duration
+		want  int
+	}{
+		{[]time.Duration{time.Minute, time.Minute, time.Minute, time.Minute, 5 * time.Second, 5 * time.Second}, 2},
+		{[]time.Duration{10 * time.Second, 5 * time.Second, 5 * time.Second}, 3},
+		{[]time.Duration{10*time.Second + 1, 5 * time.Second, 5 * time.Second}, 2},
+	} {
+		now := testNow
+		st := store.New(store.Options{Now: func() time.Time { return now }})
+		st.Root().Counter("hits").Inc()
+		past := history.New(history.Config{Store: st})
+		st.Flush(store.FlushOptions{}).Close()
+		for _, d := range tt.steps {
+			now = now.Add(d)
+			snap := st.Flush(store.FlushOptions{})
+			past.Add(snap)
+			snap.Close()
+		}
+		list := st.View()
+		c, _ := list.Find("hits")
+		v := &view{src: admin.Sources{History: past}, now: now}
+		if s := v.spark(&c); len(s.points) != tt.want || s.step != 5*time.Second {
+			t.Errorf("steps %v: %d points, one every %v, want %d", tt.steps, len(s.points), s.step, tt.want)
+		}
+		list.Close()
+	}
+}
+
 // TestCompareWindows computes the quantiles of two windows again from the values, and
 // the differences between them.
 func TestCompareWindows(t *testing.T) {
