@@ -269,6 +269,11 @@ func TestCrossFieldRules(t *testing.T) {
 		{"fallback-keys-empty", v3, selector("keys: [a, b], fallback_policy: KEYS_SUBSET"), one(keys + "must not be empty with fallback_policy KEYS_SUBSET")},
 		{"fallback-keys-foreign", v2, selector("keys: [a, b], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [c]"), one(keys + `"c" is not one of the selector's keys`)},
 		{"fallback-keys-equal", v3, selector("keys: [a, b], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [b, a, a]"), one(keys + "must be smaller than keys")},
+		{"fallback-keys-of-each-selector", v3, selector("keys: [a, b], fallback_policy: KEYS_SUBSET}, {keys: [a, b], fallback_keys_subset: [a]}, {keys: [c, d], fallback_policy: KEYS_SUBSET, fallback_keys_subset: [c, d]"), []string{
+			keys + "must not be empty with fallback_policy KEYS_SUBSET",
+			strings.Replace(keys, "[0]", "[1]", 1) + "only allowed with fallback_policy KEYS_SUBSET",
+			strings.Replace(keys, "[0]", "[2]", 1) + "must be smaller than keys",
+		}},
 		{"logical-dns-none", v3, "type: LOGICAL_DNS\n", one("load_assignment: type LOGICAL_DNS takes exactly one endpoint, got 0")},
 		{"logical-dns-two-hosts", v2, "type: LOGICAL_DNS\nhosts: [{socket_address: {address: a, port_value: 1}}, {socket_address: {address: b, port_value: 1}}]\n", one("hosts: type LOGICAL_DNS takes exactly one endpoint, got 2")},
 		{"dns-resolver-name", v2, "type: STRICT_DNS\nhosts: [{socket_address: {address: a, port_value: 1, resolver_name: r}}]\n", one("hosts[0].socket_address.resolver_name: not supported for type STRICT_DNS")},
