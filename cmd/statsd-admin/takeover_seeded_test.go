@@ -38,6 +38,7 @@ func faults() []fault {
 		{"dead-successor-serves", parent, "p.committed && (p.cfg.alive(next, lost(err)) || p.cfg.alive(next+1, true))", "p.committed && next > 0", "old.commit.answered/kill-new"},
 		{"live-successor-is-dead", parent, "p.committed && (p.cfg.alive(next, lost(err)) || p.cfg.alive(next+1, true))", "next == 0", "old.commit.answered/hang"},
 		{"grandchild-ignored", parent, " || p.cfg.alive(next+1, true)", "", "third/hang-first"},
+		{"drained-too-early", parent, "		if err := sendSockets(l, process); err != nil {", "		process.Drain()\n		if err := sendSockets(l, process); err != nil {", "new.stats.sending/hang"},
 		{"last-socket-not-sent", parent, "	for _, s := range all {\n		if err == nil {", "	for i, s := range all {\n		if err == nil && i < len(all)-1 {", "none/none"},
 		{"batches-go-on", parent, "p.link, p.with, p.committed, p.batch, p.acked, p.quiet = l, with, false, 0, 0, make(chan struct{})", "p.link, p.with, p.committed, p.quiet = l, with, false, make(chan struct{})", "old.drain.answered/kill-new"},
 		{"commitment-kept", parent, "		process.Commit()\n	}\n	p.committed = true\n", "		process.Commit()\n	}\n", "old.commit.answered/hang"},

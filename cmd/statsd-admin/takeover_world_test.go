@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -211,6 +213,141 @@ func (p *phase) total() (n uint64) {
 	return n
 }
 
+// watch measures for how long no server does a part of its work.
+type watch struct {
+	m       *takeOver
+	stop    chan struct{}
+	done    sync.WaitGroup
+	dropped bool // no server is left
+
+	mu    sync.Mutex
+	parts []part
+}
+
+// part is a part of the work of a server.
+type part struct {
+	name    string
+	value   uint64 // rises when it is done
+	seen    time.Time
+	longest time.Duration // between two observations
+}
+
+// startWatch starts to watch the servers under the load of p.
+func (m *takeOver) startWatch(p *phase) *watch {
+	w := &watch{m: m, stop: make(chan struct{}), parts: []part{{name: "answers"}, {name: "lines over UDP"}, {name: "lines over TCP"}, {name: "lines over unix sockets"}}}
+	if !m.dead { // a sender to a dead sink takes its time
+		w.parts = append(w.parts, part{name: "flushes"})
+	}
+	w.reset()
+	w.done.Go(func() {
+		for {
+			select {
+			case <-w.stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			values := make([]uint64, 1+protocols, 2+protocols)
+			if m.get("/ready") == "LIVE\n" {
+				values[0] = w.parts[0].value + 1
+			}
+			text := m.get("/stats?filter=^" + p.name)
+			for i := range protocols {
+				values[1+i], _ = find(text, fmt.Sprintf("%s%d: ", p.name, i))
+			}
+			w.observe(append(values, m.sink.total(p.name)))
+		}
+	})
+	m.Cleanup(w.close)
+	return w
+}
+
+func (w *watch) observe(values []uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for i := range w.parts {
+		p := &w.parts[i]
+		if values[i] > p.value {
+			p.longest, p.seen = max(p.longest, now.Sub(p.seen)), now
+		}
+		p.value = values[i]
+	}
+}
+
+// reset forgets what was before a fault.
+func (w *watch) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.parts {
+		w.parts[i].seen, w.parts[i].longest = time.Now(), 0
+	}
+}
+
+// end waits until all parts are done again, and stops watching.
+func (w *watch) end() {
+	w.m.Helper()
+	begin := time.Now()
+	w.m.until("a server answers, counts and flushes", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !slices.ContainsFunc(w.parts, func(p part) bool { return p.seen.Before(begin) })
+	})
+	w.close()
+}
+
+func (w *watch) close() {
+	select {
+	case <-w.stop:
+	default:
+		close(w.stop)
+	}
+	w.done.Wait()
+}
+
+// longest returns the part that was not done for the longest time.
+func (w *watch) longest() part {
+	return slices.MaxFunc(w.parts, func(a, b part) int { return cmp.Compare(a.longest, b.longest) })
+}
+
+// outages collects the longest outages of cells.
+type outages struct {
+	mu  sync.Mutex
+	all []outage
+}
+
+type outage struct {
+	cell cell
+	part part
+}
+
+// add adds a cell, unless no server was left in the end.
+func (o *outages) add(c cell, w *watch) {
+	if w.dropped {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, outage{c, w.longest()})
+}
+
+// log prints the median and the maximum, separately for the cells without a promise.
+func (o *outages) log(t *testing.T) {
+	slices.SortFunc(o.all, func(a, b outage) int { return cmp.Compare(a.part.longest, b.part.longest) })
+	for _, promised := range []bool{true, false} {
+		some := slices.DeleteFunc(slices.Clone(o.all), func(x outage) bool { return x.cell.promised() != promised })
+		if len(some) == 0 {
+			continue
+		}
+		when := "fault before the commit, old server alive"
+		if !promised {
+			when = "other faults"
+		}
+		worst := some[len(some)-1]
+		t.Logf("outages, %s: %d cells, median %v, at most %v (%s in %v)", when, len(some),
+			some[len(some)/2].part.longest.Round(time.Millisecond), worst.part.longest.Round(time.Millisecond), worst.part.name, worst.cell)
+	}
+}
+
 // lineSink collects what the sinks of all servers send.
 type lineSink struct {
 	t       *testing.T
@@ -279,6 +416,18 @@ func (s *lineSink) read(c net.Conn) {
 		s.sums[name] += n
 		s.mu.Unlock()
 	}
+}
+
+// total returns what the servers have sent so far for names with that prefix.
+func (s *lineSink) total(prefix string) (n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, sum := range s.sums {
+		if strings.HasPrefix(name, prefix) {
+			n += uint64(sum)
+		}
+	}
+	return n
 }
 
 // sum returns what the servers have sent for a name. They must have ended.
