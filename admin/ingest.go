@@ -414,6 +414,7 @@ func (s *Server) ingestMapping(w *Response, r *Request) error {
 	p.number("rules", uint64(len(m.Rules)))
 	p.number("samples_mapped", m.Mapped)
 	p.number("samples_dropped", m.Dropped)
+	p.number("samples_dropped_unmatched", m.Unmatched)
 	p.number("reloads", m.Reloads)
 	p.number("failed_reloads", m.FailedReloads)
 	if !m.Reloaded.IsZero() {

@@ -36,52 +36,53 @@ type listenerMetrics struct {
 
 // metricHelp has the help texts of the metrics.
 var metricHelp = map[string]string{
-	"ingest.packets":             "Received datagrams, or frames of streams.",
-	"ingest.bytes":               "Received bytes.",
-	"ingest.lines":               "Received lines.",
-	"ingest.samples":             "Samples in accepted lines.",
-	"ingest.samples_by_type":     "Samples in accepted lines, by type.",
-	"ingest.tag_errors":          "Malformed tags in accepted lines.",
-	"ingest.unknown_fields":      "Unknown fields in accepted lines.",
-	"ingest.values_out_of_range": "Observations that were clamped to the range of histograms.",
-	"ingest.read_errors":         "Failed reads from sockets.",
-	"ingest.dropped_by_rule":     "Lines dropped by mapping rules or filters.",
-	"ingest.lines_per_packet":    "Lines in a packet.",
-	"ingest.batch_size":          "Datagrams received with one system call.",
-	"ingest.truncated":           "Datagrams that were longer than the buffer.",
-	"ingest.kernel_drops":        "Datagrams that the kernel dropped because the receive buffer was full.",
-	"ingest.packets_refused":     "Datagrams from addresses that are not allowed.",
-	"ingest.queue_bytes":         "Bytes that wait in the receive buffer.",
-	"ingest.rcvbuf_bytes":        "Size of the receive buffer.",
-	"ingest.connections_total":   "Accepted connections.",
-	"ingest.connections_active":  "Open connections.",
-	"ingest.connections_refused": "Refused connections, by reason.",
-	"ingest.connections_closed":  "Connections that the server closed, by reason.",
-	"ingest.relay_only":          "Lines that were relayed and not counted.",
-	"ingest.rejected":            "Rejected lines, by reason.",
-	"ingest.future_timestamps":   "Samples of gauges with a timestamp over a minute ahead of the clock.",
-	"ingest.busy_seconds":        "Seconds that a reader was busy, sampled.",
-	"ingest.raw_table_hits":      "Lines whose series was found by their text.",
-	"ingest.raw_table_misses":    "Lines that had to be parsed.",
-	"ingest.raw_table_evicted":   "Entries evicted from the table of texts of series.",
-	"ingest.raw_table_entries":   "Entries of the table of texts of series.",
-	"ingest.memory.used":         "Bytes that received series take.",
-	"ingest.memory.limit":        "Limit of the bytes that received series take.",
-	"ingest.collisions":          "Received names that collide with another name of a metric.",
-	"ingest.type_conflicts":      "Samples whose name has series of another type.",
-	"ingest.filtered":            "Samples dropped by a filter.",
-	"ingest.tag_values_replaced": "Received series whose tag value was over the limit of a tag.",
-	"ingest.mapping.samples":     "Samples that mapping rules mapped or dropped.",
-	"ingest.mapping.rules":       "Mapping rules in use.",
-	"ingest.mapping.reloads":     "Reloads of mapping rules, by outcome.",
-	"ingest.series":              "Received series, by kind.",
-	"ingest.series_created":      "Created series, by kind.",
-	"ingest.series_expired":      "Series that ended after their time to live, by kind.",
-	"ingest.limited":             "Lines that a limit rejected.",
-	"ingest.limit_near":          "1 if more than 80 % of a limit is used.",
-	"ingest.events":              "Received events, by alert type.",
-	"ingest.service_checks":      "Received service checks, by status.",
-	"server.recovered_panics":    "Panics that ended only the request or component in which they happened.",
+	"ingest.packets":                   "Received datagrams, or frames of streams.",
+	"ingest.bytes":                     "Received bytes.",
+	"ingest.lines":                     "Received lines.",
+	"ingest.samples":                   "Samples in accepted lines.",
+	"ingest.samples_by_type":           "Samples in accepted lines, by type.",
+	"ingest.tag_errors":                "Malformed tags in accepted lines.",
+	"ingest.unknown_fields":            "Unknown fields in accepted lines.",
+	"ingest.values_out_of_range":       "Observations that were clamped to the range of histograms.",
+	"ingest.read_errors":               "Failed reads from sockets.",
+	"ingest.dropped_by_rule":           "Lines dropped by mapping rules or filters.",
+	"ingest.lines_per_packet":          "Lines in a packet.",
+	"ingest.batch_size":                "Datagrams received with one system call.",
+	"ingest.truncated":                 "Datagrams that were longer than the buffer.",
+	"ingest.kernel_drops":              "Datagrams that the kernel dropped because the receive buffer was full.",
+	"ingest.packets_refused":           "Datagrams from addresses that are not allowed.",
+	"ingest.queue_bytes":               "Bytes that wait in the receive buffer.",
+	"ingest.rcvbuf_bytes":              "Size of the receive buffer.",
+	"ingest.connections_total":         "Accepted connections.",
+	"ingest.connections_active":        "Open connections.",
+	"ingest.connections_refused":       "Refused connections, by reason.",
+	"ingest.connections_closed":        "Connections that the server closed, by reason.",
+	"ingest.relay_only":                "Lines that were relayed and not counted.",
+	"ingest.rejected":                  "Rejected lines, by reason.",
+	"ingest.future_timestamps":         "Samples of gauges with a timestamp over a minute ahead of the clock.",
+	"ingest.busy_seconds":              "Seconds that a reader was busy, sampled.",
+	"ingest.raw_table_hits":            "Lines whose series was found by their text.",
+	"ingest.raw_table_misses":          "Lines that had to be parsed.",
+	"ingest.raw_table_evicted":         "Entries evicted from the table of texts of series.",
+	"ingest.raw_table_entries":         "Entries of the table of texts of series.",
+	"ingest.memory.used":               "Bytes that received series take.",
+	"ingest.memory.limit":              "Limit of the bytes that received series take.",
+	"ingest.collisions":                "Received names that collide with another name of a metric.",
+	"ingest.type_conflicts":            "Samples whose name has series of another type.",
+	"ingest.filtered":                  "Samples dropped by a filter.",
+	"ingest.tag_values_replaced":       "Received series whose tag value was over the limit of a tag.",
+	"ingest.mapping.samples":           "Samples that mapping rules mapped or dropped.",
+	"ingest.mapping.dropped_unmatched": "Samples dropped because no mapping rule matches.",
+	"ingest.mapping.rules":             "Mapping rules in use.",
+	"ingest.mapping.reloads":           "Reloads of mapping rules, by outcome.",
+	"ingest.series":                    "Received series, by kind.",
+	"ingest.series_created":            "Created series, by kind.",
+	"ingest.series_expired":            "Series that ended after their time to live, by kind.",
+	"ingest.limited":                   "Lines that a limit rejected.",
+	"ingest.limit_near":                "1 if more than 80 % of a limit is used.",
+	"ingest.events":                    "Received events, by alert type.",
+	"ingest.service_checks":            "Received service checks, by status.",
+	"server.recovered_panics":          "Panics that ended only the request or component in which they happened.",
 }
 
 // newListenerMetrics makes the metrics of a listener.
@@ -178,6 +179,7 @@ type tally struct {
 	packets, bytes, lines, samples uint64
 	applied, limited, events       uint64
 	dropped                        uint64 // lines, by mapping rules
+	unmatched                      uint64 // samples that are dropped because no mapping rule matches
 	relayOnly                      uint64 // lines
 	tags, tagErrors, unknown       uint64
 	beyond                         uint64 // observations that histograms cannot hold
@@ -212,6 +214,7 @@ func (t *tally) publish(f *listenerMetrics, s *serverMetrics) {
 	add(s.hits, t.hits)
 	add(s.misses, t.misses)
 	add(s.evicted, t.evicted)
+	add(s.unmatched, t.unmatched)
 	if t.applied != 0 {
 		f.applied.Add(t.applied)
 	}
@@ -243,6 +246,7 @@ type serverMetrics struct {
 	checks                [4]*store.Counter         // by status
 	panics                *store.Counter
 	actions               [2]*store.Counter // samples that rules map, and that they drop
+	unmatched             *store.Counter    // samples dropped because no rule matches
 	filtered              map[string]*store.Counter
 	tagValuesReplaced     *store.Counter
 	rules                 *store.Gauge
@@ -271,6 +275,7 @@ func newServerMetrics(root *store.Scope) *serverMetrics {
 	for i, action := range []string{"map", "drop"} {
 		s.actions[i] = root.Counter("ingest.mapping.samples", tags.Tag{Name: "action", Value: action})
 	}
+	s.unmatched = root.Counter("ingest.mapping.dropped_unmatched")
 	s.rules = root.GaugeWithMode("ingest.mapping.rules", store.NeverImport)
 	for i, outcome := range []string{"success", "failure"} {
 		s.reloads[i] = root.Counter("ingest.mapping.reloads", tags.Tag{Name: "outcome", Value: outcome})

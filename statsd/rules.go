@@ -441,11 +441,14 @@ func (w *worker) useRules(s *ruleset) {
 	w.rules, w.matches, w.matched = s, make([]uint32, s.rules.Len()), nil
 }
 
-// match counts a sample that a rule applied to.
+// match counts samples that a rule applied to, or that are dropped without one. rule is
+// not noRule.
 func (w *worker) match(rule ruleNumber, samples uint64) {
 	if !rule.isRule() {
 		if by := rule.filter(); by != "" {
 			w.server.metrics.filtered[by].Add(samples)
+		} else {
+			w.tally.unmatched += samples
 		}
 		return
 	}
@@ -518,7 +521,7 @@ func (s *ruleset) describe(n ruleNumber) *report.Rule {
 // Mapping describes the mapping rules and how often each matched.
 func (s *Server) Mapping() report.Mapping {
 	m := report.Mapping{
-		Mapped: s.metrics.actions[0].Total(), Dropped: s.metrics.actions[1].Total(),
+		Mapped: s.metrics.actions[0].Total(), Dropped: s.metrics.actions[1].Total(), Unmatched: s.metrics.unmatched.Total(),
 		Reloads: s.metrics.reloads[0].Total(), FailedReloads: s.metrics.reloads[1].Total(),
 	}
 	if last := s.lastReload.Load(); last != nil {

@@ -94,16 +94,24 @@ func TestRulesMapSamples(t *testing.T) {
 
 func TestRulesDropUnmatched(t *testing.T) {
 	r := newRig(t, Config{Rules: rulesOf(t, mapping.Config{DropUnmatched: true, Rules: []mapping.Rule{{Match: "a", Name: "b"}}})})
-	r.send("a:1|c\nx:1|c\nx:1|c\ny:1|ms")
+	r.send("a:1|c\nx:1|c\nx:1|c\ny:1:2:3|ms\nz:m|s\nx:x|c")
 	r.want("b 1")
 	l := r.Report().Listeners[0]
-	if l.Dropped != 3 || l.Applied != 1 {
-		t.Errorf("%d lines dropped and %d applied, want 3 and 1", l.Dropped, l.Applied)
+	if l.Dropped != 4 || l.Applied != 1 {
+		t.Errorf("%d lines dropped and %d applied, want 4 and 1", l.Dropped, l.Applied)
+	}
+	if m := r.Mapping(); m.Mapped != 1 || m.Dropped != 0 || m.Unmatched != 6 {
+		t.Errorf("%d samples mapped, %d dropped by rules, %d without one; want 1, 0 and 6", m.Mapped, m.Dropped, m.Unmatched)
 	}
 	r.conserved()
 	e := r.Explain([]byte("x:1|c"))
 	if !e.Samples[0].Dropped || e.Samples[0].Rule != nil {
 		t.Errorf("explained as %+v", e.Samples[0])
+	}
+	r.SetRules(nil)
+	r.send("x:1|c")
+	if n := r.Mapping().Unmatched; n != 6 {
+		t.Errorf("without rules %d samples were dropped, want 6 as before", n)
 	}
 }
 

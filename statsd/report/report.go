@@ -264,6 +264,7 @@ type Mapping struct {
 	DropUnmatched bool
 
 	Mapped, Dropped        uint64    // samples since the start
+	Unmatched              uint64    // samples since the start that were dropped because no rule matches
 	Reloads, FailedReloads uint64    // since the start
 	Reloaded               time.Time // last reload; zero if there was none
 	Error                  string    // why the last reload failed, or ""
