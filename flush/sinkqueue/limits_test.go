@@ -3,6 +3,7 @@ package sinkqueue_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,8 @@ func TestLimits(t *testing.T) {
 		{"bytes", sinkqueue.Options{QueueBytes: 100}, 0, []int{40, 60}, 0, counts{2, 0, 0}, 1, 0, counts{2, 1, 0}},
 		{"one_packet", sinkqueue.Options{QueueBytes: 100}, 0, []int{100}, 0, counts{1, 0, 0}, 101, 0, counts{0, 2, 0}},
 		{"default_bytes", sinkqueue.Options{}, 0, []int{16<<20 - 10, 10}, 0, counts{2, 0, 0}, 1, 0, counts{2, 1, 0}},
+		{"small_packets", sinkqueue.Options{QueueBytes: 1<<17}, 0, slices.Repeat([]int{1}, 1<<11), 0, counts{1 << 11, 0, 0}, 1, 0, counts{1 << 11, 1, 0}},
+		{"few_small_packets", sinkqueue.Options{QueueBytes: 4096}, 0, slices.Repeat([]int{1}, 1<<10), 0, counts{1 << 10, 0, 0}, 1, 0, counts{1 << 10, 1, 0}},
 		{"age", sinkqueue.Options{QueueAge: time.Minute}, 0, []int{1, 1}, time.Minute, counts{2, 0, 0}, 1, 1, counts{1, 2, 0}},
 		{"default_age", sinkqueue.Options{}, 0, []int{1, 1}, 10 * time.Minute, counts{2, 0, 0}, 1, 1, counts{1, 2, 0}},
 		{"series", sinkqueue.Options{QueueBytes: 1}, 2, []int{2, 2, 2}, 0, counts{0, 2, 1}, 2, 0, counts{0, 3, 1}},

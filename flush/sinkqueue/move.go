@@ -34,7 +34,7 @@ func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 	p := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}
 	for i, s := range q.shards {
 		p.Shard = i
-		for len(s.queue) > 0 {
+		for s.queue.len() > 0 {
 			next := s.pop()
 			q.size -= len(next.data)
 			q.waiting -= next.metrics
@@ -98,13 +98,13 @@ func (q *Queue) put(p flush.Parcel) {
 	if p.Shard < len(q.shards) {
 		s = q.shards[p.Shard]
 	}
-	at, _ := slices.BinarySearchFunc(s.queue, p, func(have packet, p flush.Parcel) int {
+	at, _ := slices.BinarySearchFunc(s.queue.all(), p, func(have packet, p flush.Parcel) int {
 		if have.queued.After(p.Queued) {
 			return 1
 		}
 		return -1 // equal ones keep their order
 	})
-	s.queue = slices.Insert(s.queue, at, packet{p.Data, p.Metrics, p.Queued, 0})
+	s.queue.insert(at, packet{p.Data, p.Metrics, p.Queued, 0})
 	q.size += len(p.Data)
 	q.waiting += p.Metrics
 	s.signal()

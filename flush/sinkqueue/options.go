@@ -27,7 +27,8 @@ type Options struct {
 	// Interval is how often the sink sends, a multiple of the flush interval.
 	// Default: at every flush.
 	Interval time.Duration
-	// QueueBytes limits the queued bytes. Default 16 MiB.
+	// QueueBytes limits the queued bytes, and the memory that packets take beside them:
+	// about 64 bytes each. Default 16 MiB.
 	QueueBytes int
 	// QueueAge is how long a packet can wait. Default 10 minutes.
 	QueueAge time.Duration

@@ -1,11 +1,12 @@
 // Package sinkqueue queues the packets of a sink that sends over a network and
 // keeps the contract that all such sinks share.
 //
-// A queue is bounded in bytes and in age, and drops its oldest packets first. The
-// counter increments of packets that were certainly not delivered return to the
-// sink, which adds them to a later flush, so an outage delays increments
-// but does not lose them. A packet whose delivery is unknown is counted and, by
-// default, not sent again, so that nothing is counted twice.
+// A queue is bounded in bytes and in age, and drops its oldest packets first. Its packets
+// take at most as much memory again beside their bytes, which limits how many small ones
+// wait. The counter increments of packets that were certainly not delivered return to the
+// sink, which adds them to a later flush, so an outage delays increments but does not lose
+// them. A packet whose delivery is unknown is counted and, by default, not sent again, so
+// that nothing is counted twice.
 //
 // A queue has one or more shards. Each has its own order and its own sender, so
 // packets of different shards are sent concurrently.
@@ -32,6 +33,7 @@ const (
 	DefaultBytes  = 16 << 20
 	DefaultAge    = 10 * time.Minute
 	DefaultSeries = 1 << 20
+	minPackets    = 1 << 10 // that any queue can hold
 	MinRetry      = 100 * time.Millisecond
 	MaxRetry      = 30 * time.Second
 )
@@ -230,9 +232,9 @@ func (q *Queue) AddTo(n int, data []byte, metrics int) {
 
 // add queues packets on a shard. The caller holds q.mu.
 func (q *Queue) add(s *shard, group uint64, packets ...Packed) {
-	empty, now := len(s.queue) == 0, time.Now()
+	empty, now := s.queue.len() == 0, time.Now()
 	for _, p := range packets {
-		s.queue = append(s.queue, packet{p.Data, p.Metrics, now, group})
+		s.queue.push(packet{p.Data, p.Metrics, now, group})
 		q.size += len(p.Data)
 		q.waiting += p.Metrics
 	}
@@ -251,7 +253,7 @@ func (q *Queue) Take(yield func(data []byte, metrics int)) {
 	var all []packet
 	q.mu.Lock()
 	for _, s := range q.shards {
-		for len(s.queue) > 0 {
+		for s.queue.len() > 0 {
 			p := s.pop()
 			q.size -= len(p.data)
 			q.waiting -= p.metrics
@@ -336,7 +338,7 @@ func (q *Queue) Delivery() flush.SinkDelivery {
 	d.Bytes, d.Metrics, d.Owed, d.LastError, d.LastErrorAt = q.size, q.waiting, len(q.owed), q.lastErr, q.errAt
 	now := time.Now()
 	for _, s := range q.shards {
-		d.Packets += len(s.queue)
+		d.Packets += s.queue.len()
 		if at := s.oldest(); !at.IsZero() {
 			d.Age = max(d.Age, now.Sub(at))
 		}
@@ -352,12 +354,15 @@ func (q *Queue) trim() {
 	now := time.Now()
 	for {
 		var oldest *shard
+		var queued time.Time
+		packets := 0
 		for _, s := range q.shards {
-			if len(s.queue) > 0 && (oldest == nil || s.queue[0].queued.Before(oldest.queue[0].queued)) {
-				oldest = s
+			packets += s.queue.len()
+			if waiting := s.queue.all(); len(waiting) > 0 && (oldest == nil || waiting[0].queued.Before(queued)) {
+				oldest, queued = s, waiting[0].queued
 			}
 		}
-		if oldest == nil || q.size <= q.cfg.QueueBytes && now.Sub(oldest.queue[0].queued) <= q.cfg.QueueAge {
+		if oldest == nil || q.size <= q.cfg.QueueBytes && packets <= max(q.cfg.QueueBytes/packetCost, minPackets) && now.Sub(queued) <= q.cfg.QueueAge {
 			break
 		}
 		q.drop(oldest.pop())
@@ -448,7 +453,7 @@ func (q *Queue) end() {
 func (q *Queue) lose() {
 	metrics, increments, values := q.waiting, q.lostIn.Total(), q.lostValues.Total()
 	for _, s := range q.shards {
-		for len(s.queue) > 0 {
+		for s.queue.len() > 0 {
 			q.drop(s.pop())
 		}
 	}

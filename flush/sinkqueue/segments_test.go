@@ -142,7 +142,7 @@ func TestRunsLeaveTheQueue(t *testing.T) {
 		})
 		q.AddAll([]Packed{{[]byte("aa"), 1}, {[]byte("bb"), 1}, {[]byte("c"), 1}, {[]byte("d"), 1}})
 		s := q.shards[0]
-		before := s.queue
+		before := s.queue.all()
 		var queued []string // the order of packets of one size is not defined
 		for _, p := range before {
 			queued = append(queued, string(p.data))
@@ -151,7 +151,7 @@ func TestRunsLeaveTheQueue(t *testing.T) {
 			t.Fatalf("sent %q of %q, want the first three together", got, queued)
 		}
 		var left []string
-		for _, p := range s.queue {
+		for _, p := range s.queue.all() {
 			left = append(left, string(p.data))
 		}
 		want := queued

@@ -10,21 +10,15 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 )
 
-type packet struct {
-	data    []byte
-	metrics int
-	queued  time.Time
-	group   uint64 // of the call of AddAll, or 0
-}
-
 // shard sends its packets one after the other. Queue.mu guards the fields below it.
 type shard struct {
-	q    *Queue
-	more chan struct{} // has an element if packets may be queued
-	now  chan struct{} // has an element if the next attempt must not wait
-	data [][]byte      // of SendAll
+	q     *Queue
+	more  chan struct{} // has an element if packets may be queued
+	now   chan struct{} // has an element if the next attempt must not wait
+	taken []packet      // of SendAll
+	data  [][]byte      // of taken
 
-	queue   []packet
+	queue   fifo
 	sending time.Time // when the packet that is being sent was queued; zero: none is
 	retry   time.Time // of the next attempt after an error, or zero
 }
@@ -39,17 +33,16 @@ func (s *shard) signal() {
 
 // oldest returns when the oldest packet was queued, zero if there is none.
 func (s *shard) oldest() time.Time {
-	if s.sending.IsZero() && len(s.queue) > 0 {
-		return s.queue[0].queued
+	if s.sending.IsZero() && s.queue.len() > 0 {
+		return s.queue.all()[0].queued
 	}
 	return s.sending
 }
 
 // pop removes the oldest packet. The caller holds Queue.mu.
 func (s *shard) pop() packet {
-	p := s.queue[0]
-	s.queue[0] = packet{}
-	s.queue = s.queue[1:]
+	p := s.queue.all()[0]
+	s.queue.pop(nil, 1)
 	return p
 }
 
@@ -58,7 +51,7 @@ func (s *shard) take() (p packet, ok bool) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
 	s.q.trim()
-	if len(s.queue) == 0 || s.q.held {
+	if s.queue.len() == 0 || s.q.held {
 		return packet{}, false
 	}
 	p = s.pop()
@@ -73,17 +66,16 @@ func (s *shard) takeRun() []packet {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trim()
-	if len(s.queue) == 0 || q.held {
+	if s.queue.len() == 0 || q.held {
 		return nil
 	}
-	n := runLength(s.queue)
+	n := runLength(s.queue.all())
 	if n == 1 {
 		return nil
 	}
-	run := s.queue[:n:n]
-	s.queue = s.queue[n:]
-	s.sending = run[n-1].queued
-	return run
+	s.taken = s.queue.pop(s.taken[:0], n)
+	s.sending = s.taken[n-1].queued
+	return s.taken
 }
 
 // sendRun sends packets that wait by SendAll, if that is possible. It reports whether they
@@ -118,10 +110,10 @@ func (s *shard) sendRun() bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer clear(run)
 	s.sending = time.Time{}
 	q.settled.Broadcast()
 	if sent || !ended && !q.cfg.Resend {
-		clear(run) // release the data: run shares the array of the queue
 		q.size -= size
 		q.waiting -= metrics
 		q.trim()
@@ -130,7 +122,7 @@ func (s *shard) sendRun() bool {
 	for i := range run {
 		run[i].group = 0 // sent with Send
 	}
-	s.queue = append(run, s.queue...)
+	s.queue.unpop(run...)
 	return false
 }
 
@@ -146,7 +138,7 @@ func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) 
 	q.waiting -= before.metrics
 	if back {
 		p.group = 0 // its size may have changed
-		s.queue = append([]packet{p}, s.queue...)
+		s.queue.unpop(p)
 		q.size += len(p.data)
 		q.waiting += p.metrics
 	}
