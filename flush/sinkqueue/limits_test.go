@@ -23,6 +23,7 @@ func TestLimits(t *testing.T) {
 		name    string
 		options sinkqueue.Options
 		series  int
+		key     int   // its length at least
 		sizes   []int // of packets, each with a series of its own
 		age     time.Duration
 		full    counts
@@ -30,14 +31,15 @@ func TestLimits(t *testing.T) {
 		wait    time.Duration
 		over    counts
 	}{
-		{"bytes", sinkqueue.Options{QueueBytes: 100}, 0, []int{40, 60}, 0, counts{2, 0, 0}, 1, 0, counts{2, 1, 0}},
-		{"one_packet", sinkqueue.Options{QueueBytes: 100}, 0, []int{100}, 0, counts{1, 0, 0}, 101, 0, counts{0, 2, 0}},
-		{"default_bytes", sinkqueue.Options{}, 0, []int{16<<20 - 10, 10}, 0, counts{2, 0, 0}, 1, 0, counts{2, 1, 0}},
-		{"small_packets", sinkqueue.Options{QueueBytes: 1<<17}, 0, slices.Repeat([]int{1}, 1<<11), 0, counts{1 << 11, 0, 0}, 1, 0, counts{1 << 11, 1, 0}},
-		{"few_small_packets", sinkqueue.Options{QueueBytes: 4096}, 0, slices.Repeat([]int{1}, 1<<10), 0, counts{1 << 10, 0, 0}, 1, 0, counts{1 << 10, 1, 0}},
-		{"age", sinkqueue.Options{QueueAge: time.Minute}, 0, []int{1, 1}, time.Minute, counts{2, 0, 0}, 1, 1, counts{1, 2, 0}},
-		{"default_age", sinkqueue.Options{}, 0, []int{1, 1}, 10 * time.Minute, counts{2, 0, 0}, 1, 1, counts{1, 2, 0}},
-		{"series", sinkqueue.Options{QueueBytes: 1}, 2, []int{2, 2, 2}, 0, counts{0, 2, 1}, 2, 0, counts{0, 3, 1}},
+		{"bytes", sinkqueue.Options{QueueBytes: 100}, 0, 0, []int{40, 60}, 0, counts{2, 0, 0}, 1, 0, counts{2, 1, 0}},
+		{"one_packet", sinkqueue.Options{QueueBytes: 100}, 0, 0, []int{100}, 0, counts{1, 0, 0}, 101, 0, counts{0, 2, 0}},
+		{"default_bytes", sinkqueue.Options{}, 0, 0, []int{16<<20 - 10, 10}, 0, counts{2, 0, 0}, 1, 0, counts{2, 1, 0}},
+		{"small_packets", sinkqueue.Options{QueueBytes: 1 << 17}, 0, 0, slices.Repeat([]int{1}, 1<<11), 0, counts{1 << 11, 0, 0}, 1, 0, counts{1 << 11, 1, 0}},
+		{"few_small_packets", sinkqueue.Options{QueueBytes: 4096}, 0, 0, slices.Repeat([]int{1}, 1<<10), 0, counts{1 << 10, 0, 0}, 1, 0, counts{1 << 10, 1, 0}},
+		{"age", sinkqueue.Options{QueueAge: time.Minute}, 0, 0, []int{1, 1}, time.Minute, counts{2, 0, 0}, 1, 1, counts{1, 2, 0}},
+		{"default_age", sinkqueue.Options{}, 0, 0, []int{1, 1}, 10 * time.Minute, counts{2, 0, 0}, 1, 1, counts{1, 2, 0}},
+		{"keys", sinkqueue.Options{QueueBytes: 1}, 4, 512, []int{2, 2, 2}, 0, counts{0, 2, 1}, 2, 0, counts{0, 3, 1}},
+		{"series", sinkqueue.Options{QueueBytes: 1}, 2, 0, []int{2, 2, 2}, 0, counts{0, 2, 1}, 2, 0, counts{0, 3, 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,7 +48,7 @@ func TestLimits(t *testing.T) {
 				q := sinkqueue.New(sinkqueue.Config{Options: tt.options, Series: tt.series, Send: (&target{}).send,
 					Increments: func(_ []byte, yield func([]byte, uint64)) {
 						series++
-						yield(fmt.Append(nil, series), 1)
+						yield(fmt.Appendf(nil, "%*d", tt.key, series), 1)
 					}})
 				check := func(when string, want counts) {
 					t.Helper()

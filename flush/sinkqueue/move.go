@@ -47,8 +47,7 @@ func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 		p.Data, p.Increments = []byte(key), n
 		q.removed = append(q.removed, p)
 	}
-	clear(q.owed)
-	q.owedGauge.Set(0)
+	q.forget()
 	q.trim()
 	return q.removed
 }

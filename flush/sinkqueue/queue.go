@@ -34,6 +34,7 @@ const (
 	DefaultAge    = 10 * time.Minute
 	DefaultSeries = 1 << 20
 	minPackets    = 1 << 10 // that any queue can hold
+	owedKeyBytes  = 256     // on average
 	MinRetry      = 100 * time.Millisecond
 	MaxRetry      = 30 * time.Second
 )
@@ -70,7 +71,8 @@ type Config struct {
 	// Shards is the number of shards. Default 1.
 	Shards int
 	// Series limits the series that keep undelivered increments outside the
-	// queue. Increments of further series are lost and counted. Default 1 Mi.
+	// queue, and their keys to 256 bytes each on average. Increments of further
+	// series are lost and counted. Default 1 Mi.
 	Series int
 	// Send sends a packet and returns how many of its bytes, in whole lines,
 	// were sent. After an error, the rest counts as not delivered and is sent
@@ -148,6 +150,7 @@ type Queue struct {
 	waiting int        // metrics queued or being sent
 	groups  uint64     // calls of AddAll
 	owed    Owed
+	keys    int // bytes of the keys in owed
 	lastErr error
 	errAt   time.Time
 	held    bool           // by Hold: shards take no packets
@@ -303,8 +306,7 @@ func (q *Queue) Owed() Owed {
 		return nil
 	}
 	owed := q.owed
-	q.owed = Owed{}
-	q.owedGauge.Set(0)
+	q.forget()
 	return owed
 }
 
@@ -390,11 +392,20 @@ func (q *Queue) drop(p packet) {
 
 // owe keeps increments of a series outside the queue. The caller holds q.mu.
 func (q *Queue) owe(key []byte, n uint64) {
-	if _, ok := q.owed[string(key)]; !ok && len(q.owed) >= q.cfg.Series {
-		q.lostIn.Add(n)
-		return
+	if _, ok := q.owed[string(key)]; !ok {
+		if len(q.owed) >= q.cfg.Series || q.keys+len(key) > q.cfg.Series*owedKeyBytes {
+			q.lostIn.Add(n)
+			return
+		}
+		q.keys += len(key)
 	}
 	q.owed[string(key)] += n
+}
+
+// forget empties owed. The caller holds q.mu.
+func (q *Queue) forget() {
+	q.owed, q.keys = Owed{}, 0
+	q.owedGauge.Set(0)
 }
 
 func (q *Queue) increments(data []byte, yield func(key []byte, n uint64)) {
@@ -457,11 +468,10 @@ func (q *Queue) lose() {
 			q.drop(s.pop())
 		}
 	}
-	for key, n := range q.owed {
+	for _, n := range q.owed {
 		q.lostIn.Add(n)
-		delete(q.owed, key)
 	}
-	q.owedGauge.Set(0)
+	q.forget()
 	q.trim()
 	increments, values = q.lostIn.Total()-increments, q.lostValues.Total()-values
 	switch {
