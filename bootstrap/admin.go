@@ -300,9 +300,11 @@ func (l *AccessLog) setTyped(d *decoder, n *yaml.Node, path string) {
 // checkFormats reports a body with more than one format.
 func (l *AccessLog) checkFormats(d *decoder, n *yaml.Node, path string) {
 	seen := make(map[string]*yaml.Node)
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if !conftree.IsNull(n.Content[i+1]) {
-			seen[conftree.SnakeCase(n.Content[i].Value)] = n.Content[i+1]
+	if n.Kind == yaml.MappingNode {
+		for key, value := range conftree.Pairs(n) {
+			if !conftree.IsNull(value) {
+				seen[conftree.SnakeCase(key.Value)] = value
+			}
 		}
 	}
 	d.oneOf(n, path, seen, false, "format", "json_format", "typed_json_format", "log_format")

@@ -69,8 +69,7 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		return seen
 	}
 	var names map[string]bool // of all keys, once one is unknown
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
+	for key, value := range conftree.Pairs(n) {
 		name := conftree.SnakeCase(key.Value)
 		at := join(path, name)
 		if _, dup := seen[name]; dup {
@@ -509,9 +508,8 @@ func (d *decoder) plain(n *yaml.Node, path string) any {
 	switch n.Kind {
 	case yaml.MappingNode:
 		m := make(map[string]any, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i].Value
-			m[key] = d.plain(n.Content[i+1], join(path, key))
+		for key, value := range conftree.Pairs(n) {
+			m[key.Value] = d.plain(value, join(path, key.Value))
 		}
 		return m
 	case yaml.SequenceNode:
@@ -545,11 +543,10 @@ func (d *decoder) typedConfig(n *yaml.Node, path string, types map[string][]fiel
 		return ""
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(types)), ", ")
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value != "@type" {
+	for key, url := range conftree.Pairs(n) {
+		if key.Value != "@type" {
 			continue
 		}
-		url := n.Content[i+1]
 		typeName = url.Value[strings.LastIndexAny(url.Value, "./")+1:]
 		fields, ok := types[typeName]
 		if !ok {

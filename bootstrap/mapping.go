@@ -300,8 +300,7 @@ func labelsOf(to *[]mapping.Label) setter {
 			return
 		}
 		*to = nil
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key, value := n.Content[i], n.Content[i+1]
+		for key, value := range conftree.Pairs(n) {
 			l := mapping.Label{Name: key.Value, Value: value.Value}
 			at := join(path, conftree.Key(key.Value, false))
 			if value.Kind != yaml.ScalarNode {

@@ -45,21 +45,21 @@ func mergeMappings(name string, base, over *yaml.Node) *yaml.Node {
 	merged.Content = nil
 	index := make(map[string]int)
 	replaced := ousted(name, over)
-	for i := 0; i+1 < len(base.Content); i += 2 {
-		key := conftree.SnakeCase(base.Content[i].Value)
-		if replaced[key] {
+	for key, value := range conftree.Pairs(base) {
+		field := conftree.SnakeCase(key.Value)
+		if replaced[field] {
 			continue
 		}
-		index[key] = len(merged.Content) + 1
-		merged.Content = append(merged.Content, base.Content[i], base.Content[i+1])
+		index[field] = len(merged.Content) + 1
+		merged.Content = append(merged.Content, key, value)
 	}
-	for i := 0; i+1 < len(over.Content); i += 2 {
-		key := conftree.SnakeCase(over.Content[i].Value)
-		if at, ok := index[key]; ok {
-			merged.Content[at] = mergeNodes(key, merged.Content[at], over.Content[i+1])
+	for key, value := range conftree.Pairs(over) {
+		field := conftree.SnakeCase(key.Value)
+		if at, ok := index[field]; ok {
+			merged.Content[at] = mergeNodes(field, merged.Content[at], value)
 			continue
 		}
-		merged.Content = append(merged.Content, over.Content[i], over.Content[i+1])
+		merged.Content = append(merged.Content, key, value)
 	}
 	return &merged
 }
@@ -68,9 +68,9 @@ func mergeMappings(name string, base, over *yaml.Node) *yaml.Node {
 func ousted(name string, over *yaml.Node) map[string]bool {
 	group := exclusive[name]
 	out := make(map[string]bool)
-	for i := 0; i+1 < len(over.Content); i += 2 {
-		set := conftree.SnakeCase(over.Content[i].Value)
-		if slices.Contains(group, set) && !conftree.IsNull(over.Content[i+1]) {
+	for key, value := range conftree.Pairs(over) {
+		set := conftree.SnakeCase(key.Value)
+		if slices.Contains(group, set) && !conftree.IsNull(value) {
 			for _, member := range group {
 				out[member] = member != set
 			}

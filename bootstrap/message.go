@@ -67,12 +67,11 @@ func addUnknown(n *yaml.Node, m protoreflect.Message) {
 				&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"})
 		}
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		fd := m.Descriptor().Fields().ByName(protoreflect.Name(n.Content[i].Value))
+	for key, value := range conftree.Pairs(n) {
+		fd := m.Descriptor().Fields().ByName(protoreflect.Name(key.Value))
 		if fd == nil || fd.Message() == nil || fd.IsMap() {
 			continue
 		}
-		value := n.Content[i+1]
 		if !fd.IsList() {
 			addUnknown(value, m.Get(fd).Message())
 			continue

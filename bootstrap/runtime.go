@@ -110,8 +110,8 @@ func checkRuntimeValues(d *decoder, n *yaml.Node, path, prefix string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := join(prefix, conftree.Key(n.Content[i].Value, false)), n.Content[i+1]
+	for name, value := range conftree.Pairs(n) {
+		key := join(prefix, conftree.Key(name.Value, false))
 		switch {
 		case value.Kind == yaml.MappingNode:
 			checkRuntimeValues(d, value, path, key)

@@ -107,8 +107,7 @@ func headers(to *map[string]string) setter {
 			return
 		}
 		*to = map[string]string{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			name, value := n.Content[i], n.Content[i+1]
+		for name, value := range conftree.Pairs(n) {
 			if !httpguts.ValidHeaderFieldName(name.Value) || value.Kind != yaml.ScalarNode || !httpguts.ValidHeaderFieldValue(value.Value) {
 				d.errorf(name, join(path, conftree.Key(name.Value, false)), "not a header with a value on one line")
 				continue

@@ -202,12 +202,12 @@ func tagMap(to *[]tags.Tag) setter {
 			d.errorf(n, path, "%s is not a mapping of names to values", d.show(n, path))
 			return
 		}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			t := tags.Tag{Name: n.Content[i].Value}
+		for key, value := range conftree.Pairs(n) {
+			t := tags.Tag{Name: key.Value}
 			at := join(path, conftree.Key(t.Name, false))
-			text(&t.Value)(d, n.Content[i+1], at)
+			text(&t.Value)(d, value, at)
 			if t.Name == "" {
-				d.errorf(n.Content[i], path, "the name of a tag is empty")
+				d.errorf(key, path, "the name of a tag is empty")
 			}
 			*to = append(*to, t)
 		}

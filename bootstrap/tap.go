@@ -47,9 +47,9 @@ func member(n *yaml.Node, name string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if conftree.SnakeCase(n.Content[i].Value) == name {
-			return n.Content[i+1]
+	for key, value := range conftree.Pairs(n) {
+		if conftree.SnakeCase(key.Value) == name {
+			return value
 		}
 	}
 	return nil
