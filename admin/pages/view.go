@@ -44,7 +44,7 @@ func url(page string, pairs ...string) string {
 		b.WriteString("./")
 	}
 	mark := byte('?')
-	for i := 0; i+1 < len(pairs); i += 2 {
+	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
 			continue
 		}
@@ -81,14 +81,14 @@ func (v *view) here(pairs ...string) string {
 			continue
 		}
 		value := p.Value
-		for i := 0; i+1 < len(pairs); i += 2 {
+		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i] == p.Name {
 				value = pairs[i+1]
 			}
 		}
 		all = append(all, p.Name, value)
 	}
-	for i := 0; i+1 < len(pairs); i += 2 {
+	for i := 0; i < len(pairs); i += 2 {
 		if !v.query.Has(pairs[i]) {
 			all = append(all, pairs[i], pairs[i+1])
 		}
