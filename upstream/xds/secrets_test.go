@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -724,6 +725,26 @@ func TestEndOfUseWaitsForNobody(t *testing.T) {
 	}
 	close(slow.release)
 	running.Wait()
+}
+
+// TestSecretsStartNothingAfterTheEnd follows a secret of a client whose Run has returned:
+// nothing would wait for its goroutine.
+func TestSecretsStartNothingAfterTheEnd(t *testing.T) {
+	c, err := New(Config{Store: store.New(store.Options{}), Decoder: decode.NewDecoder(decode.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.secrets.run(ctx)
+	src := &config.SecretSource{Name: "cert", Source: &config.ConfigSource{Kind: config.SourcePath, Path: "/none"}}
+	stop := c.Secrets().Follow(src, config.CertificateSecret, new(wildUser))
+	started := c.secrets.feeds[feedKey(src, config.CertificateSecret)].cancel != nil
+	stop()
+	c.secrets.running.Wait()
+	if started {
+		t.Error("the secret is followed")
+	}
 }
 
 // pickyUser counts the secrets that it is given.
