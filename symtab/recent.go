@@ -26,6 +26,7 @@ type Lookup struct {
 type recent struct {
 	mode    atomic.Uint32
 	stripes []stripe // fixed by init
+	late    *uint64  // counts for scheduler slots without a stripe, on a cache line of its own
 
 	mu     sync.Mutex
 	base   uint64                   // sum of the stripes when they were last cleared
@@ -40,15 +41,16 @@ const (
 )
 
 // stripe is a counter that only ever grows. Where pinning works, each
-// scheduler slot but the last of the array owns one and adds to it plainly;
-// the last one takes atomic adds.
+// scheduler slot owns one and adds to it plainly.
 type stripe struct {
 	n uint64
 	_ [56]byte // keeps the next stripe off this cache line
 }
 
 func (r *recent) init(fake bool) {
-	r.stripes = make([]stripe, runtime.GOMAXPROCS(0)+1)
+	n := runtime.GOMAXPROCS(0)
+	all := make([]stripe, n+1)
+	r.stripes, r.late = all[:n], &all[n].n
 	if fake {
 		r.mode.Store(recentFake)
 	}
@@ -89,17 +91,17 @@ func (r *recent) add() {
 		return
 	}
 	p := percpu.Pin()
-	if p < len(r.stripes)-1 {
+	if uint(p) < uint(len(r.stripes)) {
 		r.stripes[p].n++
 		percpu.Unpin()
 		return
 	}
 	percpu.Unpin()
-	atomic.AddUint64(&r.stripes[len(r.stripes)-1].n, 1)
+	atomic.AddUint64(r.late, 1)
 }
 
 func (r *recent) sum() uint64 {
-	var n uint64
+	n := atomic.LoadUint64(r.late)
 	for i := range r.stripes {
 		n += atomic.LoadUint64(&r.stripes[i].n)
 	}
