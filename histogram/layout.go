@@ -239,16 +239,17 @@ func (l *Layout) fixedBound(b float64) uint64 {
 
 // splitOf is slot for a bin that straddles a bound.
 func (l *Layout) splitOf(bin int, v uint64) int {
-	lo, hi := 0, len(l.splits)
+	n := uint(len(l.splits))
+	lo, hi := uint(0), n
 	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); l.splits[mid].limit < v {
+		if mid := (lo + hi) / 2; mid < n && l.splits[mid].limit < v { // mid < n: writers are pinned here and must not panic
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if lo < len(l.splits) && l.splits[lo].bin == bin {
-		return lo
+	if lo < n && l.splits[lo].bin == bin {
+		return int(lo)
 	}
 	return -1
 }
