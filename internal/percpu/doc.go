@@ -9,7 +9,8 @@
 // The goroutine is not preempted between Pin and Unpin, so the code there must
 // be short: no allocation, no lock, no call that can block. It must not panic
 // either, because a recovered panic would leave the slot pinned and hang the
-// next garbage collection. Slots are numbered from 0 to GOMAXPROCS-1. GOMAXPROCS
+// next garbage collection. TestPinned of internal/arch lists what pinned code may
+// call. Slots are numbered from 0 to GOMAXPROCS-1. GOMAXPROCS
 // can grow while the program runs, so callers fall back to an atomic for a slot
 // that they did not prepare for.
 //
