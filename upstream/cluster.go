@@ -84,8 +84,8 @@ type Hooks struct {
 	// HealthChanged is called when a check or the outlier detector has changed the
 	// flags of a host.
 	HealthChanged func(c *Cluster, h *host.Host)
-	// CloseConnections asks to close the TCP tunnels to h or, if h is nil, to drain
-	// all connections of the cluster.
+	// CloseConnections asks to close the TCP tunnels to h, except that [Conn.Tunnel]
+	// ends by itself, or, if h is nil, to drain all connections of the cluster.
 	CloseConnections                             func(c *Cluster, h *host.Host)
 	ClusterReady, ClusterUpdated, ClusterRemoved func(c *Cluster)
 	OutlierEvent                                 func(c *Cluster, e outlier.Event)
@@ -120,6 +120,8 @@ type Cluster struct {
 	dropped        atomic.Uint64 // requests, because of it
 
 	sets atomic.Pointer[[]*host.Set] // by priority, as of now
+
+	tunnels sync.Map // *Conn to its context.CancelFunc
 
 	ctx     context.Context
 	cancel  context.CancelFunc

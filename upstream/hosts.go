@@ -211,8 +211,11 @@ func (c *Cluster) healthChanged(h *host.Host) {
 	if f := c.env.hooks.HealthChanged; f != nil {
 		f(c, h)
 	}
-	if f := c.env.hooks.CloseConnections; f != nil && c.config.CloseOnHealthFailure && was != status.Unhealthy && is == status.Unhealthy {
-		f(c, h)
+	if c.config.CloseOnHealthFailure && was != status.Unhealthy && is == status.Unhealthy {
+		c.endTunnels(h)
+		if f := c.env.hooks.CloseConnections; f != nil {
+			f(c, h)
+		}
 	}
 }
 

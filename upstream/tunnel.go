@@ -9,14 +9,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // tunnelBuffer limits the bytes in transit in each direction of a tunnel.
 const tunnelBuffer = 32 << 10
 
 // Tunnel copies between client and the host until both have closed their
-// sending side, either fails, no data has moved for the idle time, or ctx is
-// done. Then it closes both. The end of one side is passed on if the other
+// sending side, either fails, no data has moved for the idle time, ctx is done, or
+// the host turns unhealthy in a cluster with
+// close_connections_on_host_health_failure. Then it closes both. The end of one side is passed on if the other
 // connection has a CloseWrite method; otherwise it ends the tunnel. If idle is
 // 0, there is no idle limit. The buffers are at most as large as the cluster's
 // buffer limit. It returns the number of bytes sent to the host and to the
@@ -24,6 +27,10 @@ const tunnelBuffer = 32 << 10
 func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) (toHost, toClient uint64) {
 	defer c.Close()
 	defer client.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.cluster.tunnels.Store(c, cancel)
+	defer c.cluster.tunnels.Delete(c)
 	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), c.Close() })()
 	size := c.cluster.BufferSize(tunnelBuffer)
 	var back sync.WaitGroup
@@ -43,6 +50,16 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 	copyUntilIdle(c, client, size, idle, &moved, &toHost)
 	back.Wait()
 	return toHost, toClient
+}
+
+// endTunnels ends the tunnels to h.
+func (c *Cluster) endTunnels(h *host.Host) {
+	c.tunnels.Range(func(conn, end any) bool {
+		if conn.(*Conn).host == h {
+			end.(context.CancelFunc)()
+		}
+		return true
+	})
 }
 
 // BufferSize returns the size of a buffer of a connection: the wanted size, or the

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -198,5 +201,58 @@ func TestTunnel(t *testing.T) {
 	}
 	if n := cl.Stats().CxActive.Value(); n != 0 {
 		t.Errorf("%d connections are open", n)
+	}
+}
+
+// TestTunnelsToFailedHosts lets a host turn unhealthy: its tunnels end if the cluster
+// is configured so.
+func TestTunnelsToFailedHosts(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, cl := started(t, nil, fmt.Sprintf("{name: c, connect_timeout: 30s, close_connections_on_host_health_failure: %t, load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: "+
+			"[{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]}}", ends, l.Addr().(*net.TCPAddr).Port))
+		h, err := cl.Pick(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		up, err := cl.ConnectTunnel(t.Context(), h, DefaultPriority, transport.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer there.Close()
+		client, from := net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			up.Tunnel(t.Context(), from, 0)
+		}()
+		pass := func() error {
+			if _, err := client.Write([]byte("x")); err != nil {
+				return err
+			}
+			_, err := io.ReadFull(there, make([]byte, 1))
+			return err
+		}
+		if err := pass(); err != nil {
+			t.Fatal(err)
+		}
+		cl.endTunnels(host.New(host.Spec{})) // another host
+		h.SetFlags(status.FailedActiveHC)
+		cl.healthChanged(h)
+		if !ends {
+			if err := pass(); err != nil {
+				t.Errorf("the tunnel has ended: %v", err)
+			}
+			there.Close()
+		}
+		<-ended
 	}
 }
