@@ -685,7 +685,9 @@ func (s *Server) Run(ctx context.Context) error {
 	s.life.Close()
 	handOver := s.hot.part()
 	// Stop everything that updates stats before the last handoff and flush.
-	err := errors.Join(inputs.wait(), checks.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
+	err := inputs.wait()
+	s.clusters.CloseConnections()
+	err = errors.Join(err, checks.wait(), handOver(), flushing.wait(), port.wait(), background.wait())
 	s.endProfile()
 	s.clusters.Close() // last, since closing removes their stats
 	err = errors.Join(err, s.outliers.Close())

@@ -378,6 +378,10 @@ func TestCloseOnHostSetChange(t *testing.T) {
 	if got := r.events(); got != "removed c 10.0.0.1:80\nadded c 10.0.0.2:80\nclose c all" {
 		t.Errorf("members: %q", got)
 	}
+	r.CloseConnections()
+	if got := r.events(); got != "close c all" {
+		t.Errorf("at the end: %q", got)
+	}
 }
 
 func TestPanicThresholdByRuntime(t *testing.T) {

@@ -683,6 +683,20 @@ func (m *Manager) StopDiscovery() {
 	}
 }
 
+// CloseConnections calls the hook of that name for all clusters. A program calls it
+// when it sends no further requests, so that its last flush counts the connections as
+// closed.
+func (m *Manager) CloseConnections() {
+	m.mu.Lock()
+	all := m.allLocked()
+	m.mu.Unlock()
+	if f := m.c.Hooks.CloseConnections; f != nil {
+		for _, c := range all {
+			f(c, nil)
+		}
+	}
+}
+
 // Close closes all clusters and waits for their goroutines.
 func (m *Manager) Close() {
 	m.mu.Lock()
