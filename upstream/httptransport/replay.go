@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"sync/atomic"
 )
 
@@ -18,6 +19,7 @@ type replay struct {
 	lost   bool         // more was read than fits
 	ended  atomic.Bool  // it was read to its end
 	broken atomic.Bool  // reading failed
+	late   atomic.Bool  // because the client sends too slowly
 	closed atomic.Bool
 }
 
@@ -47,6 +49,7 @@ func (b *replay) Read(p []byte) (int, error) {
 		b.ended.Store(true)
 	case errors.Is(err, http.ErrBodyReadAfterClose): // by the server, once its client needs no more of it
 	case err != nil && !b.closed.Load():
+		b.late.Store(errors.Is(err, os.ErrDeadlineExceeded))
 		b.broken.Store(true)
 	}
 	return n, err

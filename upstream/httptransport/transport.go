@@ -71,11 +71,15 @@ func (e *Error) Error() string { return "httptransport: " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 // HandleError answers a request with the status of err, 502 if it is not an
-// [*Error]. It is an ErrorHandler for [net/http/httputil.ReverseProxy].
+// [*Error]. With status 408 it closes the connection, since the rest of the request
+// may still arrive. It is an ErrorHandler for [net/http/httputil.ReverseProxy].
 func HandleError(w http.ResponseWriter, _ *http.Request, err error) {
 	status := http.StatusBadGateway
 	if e, ok := errors.AsType[*Error](err); ok {
 		status = e.Status
+	}
+	if status == http.StatusRequestTimeout {
+		w.Header().Set("Connection", "close")
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
@@ -211,6 +215,9 @@ func (x *exchange) run() (*http.Response, error) {
 		}
 		if a.resp == nil {
 			a.finish(a.err)
+			if x.body != nil && x.body.late.Load() {
+				a.end.Status = http.StatusRequestTimeout
+			}
 			return nil, &Error{max(a.end.Status, http.StatusBadRequest), a.err}
 		}
 		a.attachBody()
