@@ -31,7 +31,7 @@ func newMetrics(st *store.Store) *selfMetrics {
 	})
 	http.Help(map[string]string{
 		"downstream_rq_total": "Requests.", "downstream_rq_active": "Requests that are being answered.",
-		"downstream_rq_2xx": "Responses by class of status.", "downstream_rq_time": "Time from a request to the end of its response, without streams.",
+		"downstream_rq_2xx": "Responses by class of status.", "downstream_rq_time": "Time from a request to the end of its response, without streams of the administration port.",
 	})
 	admin.Help(map[string]string{
 		"csrf_rejected": "Requests refused because they came from another site.", "host_rejected": "Requests refused for their Host header.",

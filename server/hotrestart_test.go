@@ -199,6 +199,75 @@ func TestHotRestart(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestConnectionsInAHotRestart: an open connection of a listener of the program stays with
+// its server until that one ends. New connections go to the next server.
+func TestConnectionsInAHotRestart(t *testing.T) {
+	l := newLine(t)
+	epoch := func(n uint32, parentShutdown time.Duration) *running {
+		cfg := l.config(n, parentShutdown)
+		cfg.Listeners = []server.Listener{{Name: "raw", Address: "127.0.0.1:0", Handle: func(_ context.Context, c net.Conn) {
+			b := make([]byte, 1)
+			for {
+				if _, err := c.Read(b); err != nil {
+					return
+				}
+				_, _ = c.Write([]byte{byte('0' + n)})
+			}
+		}}}
+		return start(t, cfg)
+	}
+	first := epoch(0, time.Minute)
+	at := ""
+	for _, l := range first.Listeners().List() {
+		if l.Name == "raw" {
+			at = l.Addresses[0].String()
+		}
+	}
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	check := func(c net.Conn, want string) {
+		t.Helper()
+		b := make([]byte, 1)
+		_, err := c.Write(b)
+		if err == nil {
+			_, err = io.ReadFull(c, b)
+		}
+		if err != nil || string(b) != want {
+			t.Errorf("answer %q, %v, want that of epoch %s", b, err, want)
+		}
+	}
+	old := dial()
+	check(old, "0")
+	second := epoch(1, time.Minute)
+	eventually(t, "the connection is known", func() bool {
+		return second.get(t, "/stats?filter=^server.parent_connections$") == "server.parent_connections: 1\n"
+	})
+	young := dial()
+	check(young, "1")
+	check(old, "0")
+	third := epoch(2, time.Minute) // which ends the first
+	if err := first.stop(); err != nil {
+		t.Error(err)
+	}
+	if n, err := old.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes from a server that has ended", n)
+	}
+	check(young, "1")
+	check(dial(), "2")
+	for _, r := range []*running{second, third} {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestParentKeepsItsStats takes over without the stats. The predecessor keeps
 // flushing to its own sinks, so they receive each line exactly once.
 func TestParentKeepsItsStats(t *testing.T) {

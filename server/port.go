@@ -54,12 +54,18 @@ type Listener struct {
 	// The server accepts the connections, closes them after Handle returns or once ctx
 	// is done, and recovers panics of Handle. Connections have a CloseWrite method.
 	Handle func(ctx context.Context, c net.Conn)
-	// HTTP handles the requests on the listener; set it instead of Serve. Header
-	// fields must arrive within 10 s, and idle connections close after 2 minutes.
-	// Responses ask clients to close their connections while
-	// [lifecycle.Server.ShouldClose] is true. When the server ends, running requests
-	// have 5 s. Programs that need other settings call [http.Server] in Serve.
+	// HTTP handles the requests on the listener; set it instead of Serve. Its
+	// connections, requests and responses are counted below http.<Name>, with the
+	// metrics of Envoy's connection manager, and its responses also below
+	// listener.<address>.http.<Name>. Responses ask clients to close their connections
+	// while [lifecycle.Server.ShouldClose] is true. When the server ends, running
+	// requests have 5 s. Programs that need other settings call [http.Server] in Serve.
 	HTTP http.Handler
+	// ReadTimeout limits the time in which a request for HTTP arrives, body included;
+	// 0: no limit. Its header must always arrive within 10 s. WriteTimeout limits each
+	// write to the client; 0: no limit. IdleTimeout limits the time between requests;
+	// default 2 minutes.
+	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
 }
 
 // port is a bound listener of the embedding program.
@@ -207,7 +213,7 @@ func (s *Server) runPort(ctx context.Context, p *port) error {
 	case p.cfg.Handle != nil:
 		serve = s.handleConns(p)
 	case p.cfg.HTTP != nil:
-		serve = s.serveHTTP(p)
+		serve = s.newHTTPPort(p).run
 	}
 	if err := serve(ctx, p); err != nil {
 		return fmt.Errorf("listener %q: %w", p.cfg.Name, err)
@@ -238,53 +244,6 @@ func (p *port) handle(ctx context.Context, c net.Conn) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	p.cfg.Handle(ctx, c)
-}
-
-// The limits of listeners with a Handler for HTTP.
-const (
-	httpHeaderTimeout = 10 * time.Second
-	httpIdleTimeout   = 2 * time.Minute
-	httpShutdownTime  = 5 * time.Second
-)
-
-// abort is deferred by handlers: it reports a panic and breaks the connection.
-func (s *Server) abort() {
-	switch v := recover(); v {
-	case nil:
-	case http.ErrAbortHandler:
-		panic(v)
-	default:
-		s.guard.Report("request of a listener", v)
-		panic(http.ErrAbortHandler)
-	}
-}
-
-// serveHTTP returns the Serve of a listener with a handler for HTTP.
-func (s *Server) serveHTTP(p *port) func(context.Context, net.Listener) error {
-	return func(ctx context.Context, l net.Listener) error {
-		hs := &http.Server{
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				defer s.abort()
-				if s.life.ShouldClose(p.cfg.Direction == listeners.Inbound) {
-					w.Header().Set("Connection", "close")
-				}
-				p.cfg.HTTP.ServeHTTP(w, r)
-			}),
-			ReadHeaderTimeout: httpHeaderTimeout,
-			IdleTimeout:       httpIdleTimeout,
-			ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
-		}
-		if err := hs.Serve(l); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		<-ctx.Done() // a drained listener keeps its connections
-		end, stop := context.WithTimeout(context.WithoutCancel(ctx), httpShutdownTime)
-		defer stop()
-		if hs.Shutdown(end) != nil {
-			_ = hs.Close()
-		}
-		return nil
-	}
 }
 
 // key identifies a listener in a handoff.

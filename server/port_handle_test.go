@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // TestListenerHandle checks that a panic of Handle ends its own connection only, and
@@ -193,5 +194,84 @@ func TestListenerHTTP(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestListenerHTTPStats checks that handlers have all that net/http gives them, and that
+// requests and connections are counted below the name of the listener.
+func TestListenerHTTPStats(t *testing.T) {
+	dir := t.TempDir()
+	cert := pair(t, dir, 0xa1, time.Now().Add(time.Hour))
+	leave := make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || !r.TLS.HandshakeComplete {
+			t.Errorf("TLS state %+v", r.TLS)
+		}
+		switch r.URL.Path {
+		case "/flush":
+			w.(http.Flusher).Flush()
+		case "/copy":
+			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("hello"))
+		case "/hijack":
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello")
+			_ = c.Close()
+		case "/missing":
+			http.NotFound(w, r)
+		case "/leave":
+			close(leave)
+			<-r.Context().Done()
+		}
+	})
+	r := start(t, server.Config{Admin: anyPort(), Loggers: quiet(t), Listeners: []server.Listener{{
+		Name: "web", Address: "127.0.0.1:0", HTTP: handler, TLS: &certs.Files{Chain: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")},
+	}}})
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	at := r.Listeners().List()[0].Addresses[0].String()
+	for path, want := range map[string]string{"/nothing": "", "/flush": "", "/copy": "hello", "/hijack": "hello", "/missing": "404 page not found\n"} {
+		resp, err := client.Get("https://" + at + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(b) != want || err != nil {
+			t.Errorf("%s: got %q, %v", path, b, err)
+		}
+	}
+	client.CloseIdleConnections()
+	c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "GET /leave HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-leave
+	_ = c.Close()
+	below := "listener." + strings.ReplaceAll(at, ":", "_") + ".http.web.downstream_rq_"
+	for name, want := range map[string]string{
+		"http.web.downstream_rq_total": "6", "http.web.downstream_rq_completed": "6", "http.web.downstream_rq_active": "0",
+		"http.web.downstream_rq_2xx": "5", "http.web.downstream_rq_4xx": "1", "http.web.downstream_rq_5xx": "0",
+		"http.web.downstream_rq_rx_reset": "1", "http.web.downstream_rq_tx_reset": "0", "http.web.downstream_cx_active": "0",
+		"http.web.downstream_cx_destroy_remote_active_rq": "1", below + "2xx": "5", below + "completed": "6",
+	} {
+		eventually(t, name+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+name+"$") == name+": "+want+"\n" })
+	}
+	described := r.Store().Descriptions()
+	v := r.Store().View()
+	defer v.Close()
+	for k := range store.KindHistogram + 1 {
+		for c := v.ByFamily(k); c.Next(); {
+			if f := c.Family(); f != nil && strings.Contains(f.String(), "downstream") && described[f.String()].Help == "" {
+				t.Errorf("%s has no help text", f)
+			}
+		}
 	}
 }
