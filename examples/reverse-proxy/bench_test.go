@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
@@ -72,7 +73,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 	p := startBench(b, hosts)
 	for _, impl := range []struct{ name, address string }{
-		{"direct", hosts[0]}, {"bare", listenHTTP(b, bare(b, hosts))}, {"library", p.server.Listeners().List()[0].Addresses[0].String()},
+		{"direct", hosts[0]}, {"bare", listenHTTP(b, bare(b, hosts))}, {"library", p.Listeners().List()[0].Addresses[0].String()},
 	} {
 		for _, clients := range []int{1, 8 * runtime.GOMAXPROCS(0)} {
 			b.Run(fmt.Sprintf("impl=%s/clients=%d", impl.name, clients), func(b *testing.B) {
@@ -122,7 +123,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 // startBench runs a proxy to the hosts.
-func startBench(b *testing.B, hosts []string) *proxy {
+func startBench(b *testing.B, hosts []string) *server.Server {
 	b.Helper()
 	text := "static_resources:\n  clusters:\n  - name: backend\n    outlier_detection: {}\n    circuit_breakers: {thresholds: [{max_connections: 100000, max_requests: 100000, max_pending_requests: 100000}]}\n" +
 		"    load_assignment:\n      cluster_name: backend\n      endpoints:\n      - lb_endpoints:\n"
@@ -141,19 +142,19 @@ func startBench(b *testing.B, hosts []string) *proxy {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := p.server.Listen(); err != nil {
+	if err := p.Listen(); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- p.server.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
 	b.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.Error(err)
 		}
 	})
-	<-p.server.Initialized()
+	<-p.Initialized()
 	return p
 }
 
@@ -161,10 +162,9 @@ func startBench(b *testing.B, hosts []string) *proxy {
 // cluster and host, pass the circuit breakers, and be counted.
 func BenchmarkLibrary(b *testing.B) {
 	p := startBench(b, []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"})
-	route := Route{Cluster: "backend"}
 	picks := sync.Pool{New: func() any { return new(lb.Context) }}
 	one := func() {
-		cl := p.cluster(&route)
+		cl := p.Clusters().Cluster("backend").Acquire()
 		defer cl.Release()
 		pick := picks.Get().(*lb.Context)
 		defer picks.Put(pick)

@@ -222,7 +222,7 @@ func TestWhatWasSentIsNotDoneTwice(t *testing.T) {
 
 	// Nothing is sent to a host that cannot be reached.
 	_ = b.Close()
-	r.pools.Drain(nil, nil)
+	r.server.Clusters().CloseConnections()
 	before := countsOf(r)
 	if code := r.ask("POST", "web"); code != 503 {
 		t.Errorf("answer %d of a host that is gone, want 503", code)

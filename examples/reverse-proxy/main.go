@@ -1,7 +1,7 @@
-// Command reverse-proxy is a reverse proxy for HTTP and TCP built on the library.
-// Clusters come from a bootstrap file or a control plane. Health checks, balancing,
-// circuit breakers and statistics are the library's, and the administration port shows
-// them.
+// Command reverse-proxy forwards HTTP requests to clusters of a bootstrap file or a
+// control plane. It is [httputil.ReverseProxy] over [httptransport.Transport]: health
+// checks, balancing, circuit breakers, retries and statistics are the library's, and
+// the administration port shows them.
 //
 //	go run ./examples/reverse-proxy --config bootstrap.yaml --listeners listeners.json
 //	curl 127.0.0.1:8080/hello
@@ -9,8 +9,7 @@
 //
 // listeners.json lists the listeners; see the type Route:
 //
-//	[{"name": "web", "address": "127.0.0.1:8080", "cluster": "backend", "timeout": "15s", "retries": 2},
-//	 {"name": "db", "protocol": "tcp", "address": "127.0.0.1:5432", "cluster": "db"}]
+//	[{"name": "web", "address": "127.0.0.1:8080", "cluster": "backend", "timeout": "15s", "retries": 2}]
 //
 // With --socket-path a second process, started with --restart-epoch 1, takes over
 // from a running one without losing a connection.
@@ -69,12 +68,12 @@ func run(ctx context.Context, config, listeners string, line server.CommandLine)
 	if err != nil {
 		return err
 	}
-	p, err := newProxy(cfg, routes)
+	srv, err := newProxy(cfg, routes)
 	if err != nil {
 		return err
 	}
 	for _, w := range boot.Warnings {
-		p.server.Logger("config").Warn(w)
+		srv.Logger("config").Warn(w)
 	}
-	return p.server.Run(ctx)
+	return srv.Run(ctx)
 }

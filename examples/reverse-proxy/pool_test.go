@@ -92,6 +92,6 @@ func TestPoolsAreLimited(t *testing.T) {
 		t.Errorf("answer %d, want 200", code)
 	}
 	r.want(map[string]int{"upstream_cx_total": 5, "upstream_cx_pool_overflow": 1})
-	r.pools.Drain(r.cluster(), nil)
+	r.server.Clusters().CloseConnections()
 	r.want(map[string]int{"circuit_breakers.default.cx_pool_open": 0, "circuit_breakers.default.remaining_cx_pools": 1})
 }

@@ -87,7 +87,7 @@ func status(code int) http.HandlerFunc {
 
 // running is a proxy at work.
 type running struct {
-	*proxy
+	server *server.Server
 	t      *testing.T
 	client *http.Client
 	stop   func()
@@ -115,17 +115,17 @@ func startAs(t *testing.T, product, clusters string, routes ...Route) *running {
 			routes[i].Address = "127.0.0.1:0"
 		}
 	}
-	p, err := newProxy(cfg, routes)
+	srv, err := newProxy(cfg, routes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.server.Listen(); err != nil {
+	if err := srv.Listen(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- p.server.Run(ctx) }()
-	r := &running{proxy: p, t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	go func() { done <- srv.Run(ctx) }()
+	r := &running{server: srv, t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -135,7 +135,7 @@ func startAs(t *testing.T, product, clusters string, routes ...Route) *running {
 	})
 	t.Cleanup(r.stop)
 	select {
-	case <-p.server.Initialized():
+	case <-srv.Initialized():
 	case <-time.After(30 * time.Second):
 		t.Fatal("the proxy is not initialized within 30 s")
 	}
@@ -656,60 +656,4 @@ func TestDrain(t *testing.T) {
 		"listener_manager.listener_stopped": 1, name + ".downstream_cx_total": 2, name + ".downstream_cx_active": 1,
 		"upstream_rq_total": 4, "upstream_cx_total": 1,
 	})
-}
-
-func TestTCP(t *testing.T) {
-	echo, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer echo.Close()
-	serving.Go(func() {
-		for {
-			c, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				_, _ = io.Copy(c, c) // ends with the connection
-			})
-		}
-	})
-	dead := newBackend(t, "127.0.0.1:0")
-	_ = dead.Close() // nobody listens there any more
-	r := start(t, static("", dead, &backend{listener: echo}), Route{Name: "tcp", Protocol: "tcp", Cluster: "backend", ConnectAttempts: 2})
-	const connections, bytes = 20, 10_000
-	for range connections {
-		c, err := net.Dial("tcp", r.address("tcp"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Write(make([]byte, bytes)); err != nil {
-			t.Error(err)
-		}
-		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Error(err)
-		}
-		back, err := io.ReadAll(c)
-		if err != nil || len(back) != bytes {
-			t.Errorf("%d bytes back, want %d; %v", len(back), bytes, err)
-		}
-		_ = c.Close()
-	}
-	eventually(t, "all connections are closed", func() bool { return r.stat("cluster.backend.upstream_cx_active") == 0 })
-	failed := int(r.host(dead.address()).Stats.CxConnectFail.Value())
-	if failed == 0 {
-		t.Error("the dead host was never tried")
-	}
-	r.want(map[string]int{
-		"upstream_cx_total": connections + failed, "upstream_cx_connect_fail": failed, "upstream_cx_destroy": connections + failed,
-		"upstream_cx_tx_bytes_total": connections * bytes, "upstream_cx_rx_bytes_total": connections * bytes,
-		"upstream_cx_connect_attempts_exceeded": 0,
-	})
-	if s := &r.host(echo.Addr().String()).Stats; s.CxTotal.Value() != connections || s.CxActive.Value() != 0 {
-		t.Errorf("host counts %+v", s.All())
-	}
 }

@@ -68,4 +68,5 @@ func forward(ctx context.Context, srv *server.Server, client net.Conn) {
 			return
 		} // counted in upstream_cx_connect_fail
 	}
+	cluster.Stats().CxConnectAttemptsExceeded.Inc()
 }
