@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,26 +12,41 @@ import (
 
 // refreshers are functions to call before values are read.
 type refreshers struct {
-	mu    sync.Mutex // guards list, not the calls
+	mu    sync.Mutex // guards list and gone, not the calls
 	list  []*refresher
+	gone  int        // elements of list that were removed
 	calls sync.Mutex // held during calls
 	log   atomic.Pointer[slog.Logger]
 }
 
-type refresher struct{ f func() }
+// refresher is a function in refreshers, nil once it was removed.
+type refresher struct{ f atomic.Pointer[func()] }
 
 // BeforeRead registers f to be called before each view is opened and each flush,
 // for example to set gauges. Calls do not overlap. f must not open a view or flush.
 // It returns a function that unregisters f.
 func (s *Store) BeforeRead(f func()) (remove func()) {
-	r := &refresher{f}
-	s.refreshers.mu.Lock()
-	defer s.refreshers.mu.Unlock()
-	s.refreshers.list = append(slices.Clip(s.refreshers.list), r)
+	rs, r := &s.refreshers, new(refresher)
+	r.f.Store(&f)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.list = append(rs.list, r) // refresh does not look beyond the list it took
 	return func() {
-		s.refreshers.mu.Lock()
-		defer s.refreshers.mu.Unlock()
-		s.refreshers.list = slices.DeleteFunc(slices.Clone(s.refreshers.list), func(o *refresher) bool { return o == r })
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		if r.f.Swap(nil) == nil {
+			return
+		}
+		// Copies of the list are rare, so that many functions are cheap to remove.
+		if rs.gone++; rs.gone > len(rs.list)/2 {
+			var kept []*refresher
+			for _, o := range rs.list {
+				if o.f.Load() != nil {
+					kept = append(kept, o)
+				}
+			}
+			rs.list, rs.gone = kept, 0
+		}
 	}
 }
 
@@ -48,7 +62,9 @@ func (s *Store) refresh() {
 	defer s.refreshers.calls.Unlock()
 	g := guard.New(s.refreshers.log.Load())
 	for _, r := range list {
-		g.Run("function before a read of stats", r.f)
+		if f := r.f.Load(); f != nil {
+			g.Run("function before a read of stats", *f)
+		}
 	}
 }
 

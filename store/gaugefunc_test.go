@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
@@ -81,4 +82,27 @@ func TestPanicBeforeReadIsLogged(t *testing.T) {
 	panics.Caught("function before a read of stats")
 	remove()
 	st.View().Close()
+}
+
+// Registering and removing a function must not copy the list of all others.
+func TestManyFunctionsBeforeRead(t *testing.T) {
+	const n = 1 << 13
+	st, calls := store.New(store.Options{}), 0
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	removes := make([]func(), n)
+	for i := range removes {
+		removes[i] = st.BeforeRead(func() { calls++ })
+	}
+	for _, remove := range removes[1:] {
+		remove()
+		remove() // twice is once
+	}
+	runtime.ReadMemStats(&after)
+	if per := (after.TotalAlloc - before.TotalAlloc) / n; per > 1024 {
+		t.Errorf("a function costs %d bytes to register and to remove, want at most 1024", per)
+	}
+	if st.View().Close(); calls != 1 {
+		t.Errorf("%d functions were called, want 1", calls)
+	}
 }
