@@ -212,27 +212,70 @@ func (o *order) insert(s *Store, ids []id) {
 	o.chunks = append(out, rest...)
 }
 
+// remove removes the ids in gone, n of which are in the chunks. dead is true for them.
+// It looks for them one by one, unless there are so many that a walk over all ids is
+// faster. Store.orderMu must be held, and the ids not be released.
+func (o *order) remove(s *Store, gone []id, n int, dead func(id) bool) {
+	if len(gone) >= len(o.chunks) || o.dropEach(s, gone) < n {
+		o.drop(dead)
+	}
+}
+
 // drop removes the ids for which dead is true. Store.orderMu must be held.
 func (o *order) drop(dead func(id) bool) {
 	out := o.chunks[:0:0]
 	for _, c := range o.chunks {
-		if i := slices.IndexFunc(c, dead); i >= 0 {
-			kept := slices.Clone(c[:i])
-			for _, x := range c[i:] {
-				if !dead(x) {
-					kept = append(kept, x)
-				}
-			}
-			c = kept
-		}
-		if len(c) > 0 {
+		if c = without(c, dead); len(c) > 0 {
 			out = append(out, c)
 		}
 	}
 	o.chunks = out
 }
 
-// dropPending is drop for pending ids. Store.mu must be held.
-func (o *order) dropPending(dead func(id) bool) {
+// without returns the ids of a chunk for which dead is false: the chunk itself if none
+// is dead.
+func without(c []id, dead func(id) bool) []id {
+	i := slices.IndexFunc(c, dead)
+	if i < 0 {
+		return c
+	}
+	kept := slices.Clone(c[:i])
+	for _, x := range c[i:] {
+		if !dead(x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// dropEach is drop for few ids, which it looks up by their keys. It returns how many
+// it has removed.
+func (o *order) dropEach(s *Store, gone []id) (n int) {
+	var buf, key []byte
+	chunks := slices.Clone(o.chunks)
+	for _, x := range gone {
+		key = o.key(s, key[:0], x)
+		i := sort.Search(len(chunks), func(i int) bool {
+			buf = o.key(s, buf[:0], chunks[i][0])
+			return bytes.Compare(key, buf) < 0
+		}) - 1
+		if i < 0 {
+			continue
+		}
+		kept := without(chunks[i], func(y id) bool { return x == y })
+		n += len(chunks[i]) - len(kept)
+		if chunks[i] = kept; len(kept) == 0 {
+			chunks = slices.Delete(chunks, i, i+1)
+		}
+	}
+	o.chunks = chunks
+	return n
+}
+
+// dropPending is drop for pending ids, and returns how many there were. Store.mu must
+// be held.
+func (o *order) dropPending(dead func(id) bool) int {
+	n := len(o.pending)
 	o.pending = slices.DeleteFunc(o.pending, dead)
+	return n - len(o.pending)
 }

@@ -119,7 +119,7 @@ func (s *Store) purge() {
 	if s.naming {
 		s.named = append(s.named, dead...)
 	}
-	gone := s.keepUnsent(dead)
+	settled := s.keepUnsent(dead)
 	holders := make(map[*Scope]bool)
 	note := func(holder uint32, k Kind) {
 		if sc := s.scopes[holder]; sc != nil {
@@ -127,11 +127,9 @@ func (s *Store) purge() {
 			holders[sc] = !sc.cls.network
 		}
 	}
-	var touched [kinds]bool
 	for _, x := range dead {
 		b, i := s.at(x)
 		k := b.variant.kind()
-		touched[k] = true
 		note(b.owner(i), k)
 		for _, holder := range s.sharers[x] {
 			note(holder, k)
@@ -143,32 +141,54 @@ func (s *Store) purge() {
 			sc.held = slices.DeleteFunc(sc.held, s.isDead)
 		}
 	}
-	for k := range Kind(kinds) {
-		if touched[k] {
-			s.byName[SetOf(k)].dropPending(s.isDead)
-			s.byFamily[k].dropPending(s.isDead)
-		}
-	}
+	gone := s.goneFrom(dead)
 	for _, o := range s.byTag {
 		o.dropPending(s.isDead)
 	}
 	s.mu.Unlock()
-	for k := range Kind(kinds) {
-		if touched[k] {
-			s.byName[SetOf(k)].drop(s.isDead)
-			s.byFamily[k].drop(s.isDead)
-		}
+	for _, g := range gone {
+		g.o.remove(s, g.ids, len(g.ids)-g.pending, s.isDead)
 	}
 	for _, o := range s.byTag {
 		o.drop(s.isDead)
 	}
-	s.settleLocked(gone)
+	s.settleLocked(settled)
 	for _, w := range s.enders {
 		w.end(s, dead)
 	}
 	ended := s.endedLocked()
 	s.orderMu.Unlock()
 	s.release(ended)
+}
+
+// goneIDs are dead stats of an order.
+type goneIDs struct {
+	o       *order
+	ids     []id
+	pending int // of ids, which were in no chunk
+}
+
+// goneFrom returns the dead stats of each order by name and by family, which it drops
+// from the pending ones. Store.mu and Store.orderMu must be held.
+func (s *Store) goneFrom(dead []id) (list []goneIDs) {
+	from := func(o *order, of func(k Kind) bool) {
+		var ids []id
+		for _, x := range dead {
+			if b, _ := s.at(x); of(b.variant.kind()) {
+				ids = append(ids, x)
+			}
+		}
+		if len(ids) > 0 {
+			list = append(list, goneIDs{o, ids, o.dropPending(s.isDead)})
+		}
+	}
+	for set := range NameSet(nameSets) {
+		from(&s.byName[set], func(k Kind) bool { return SetOf(k) == set })
+	}
+	for k := range Kind(kinds) {
+		from(&s.byFamily[k], func(other Kind) bool { return other == k })
+	}
+	return list
 }
 
 // KeepNames makes snapshots list the stats that have ended; see
