@@ -2,6 +2,7 @@ package outlier
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -69,7 +70,7 @@ type Detector struct {
 	rates atomic.Pointer[status.OutlierRates]
 
 	mu       sync.Mutex
-	monitors []*monitor // in the order they were added
+	monitors []*monitor // in the order they were added; removed ones stay until the next tick
 	byHost   map[*host.Host]*monitor
 	active   int // ejected ones
 }
@@ -146,7 +147,6 @@ func (d *Detector) Remove(h *host.Host) {
 	}
 	h.SetMonitor(nil)
 	delete(d.byHost, h)
-	d.monitors = slices.DeleteFunc(d.monitors, func(x *monitor) bool { return x == m })
 	m.removed = true
 	if m.ejected {
 		d.active--
@@ -157,10 +157,10 @@ func (d *Detector) Remove(h *host.Host) {
 // Close stops watching all hosts.
 func (d *Detector) Close() {
 	d.mu.Lock()
-	all := slices.Clone(d.monitors)
+	all := slices.Collect(maps.Keys(d.byHost))
 	d.mu.Unlock()
-	for _, m := range all {
-		d.Remove(m.host)
+	for _, h := range all {
+		d.Remove(h)
 	}
 }
 
@@ -204,7 +204,7 @@ func (d *Detector) detect(m *monitor, e Event, a *after) {
 		s.EjectionsSuccessRateSeen.Inc()
 	}
 	percent := min(d.number(maxPercent), 100)
-	allowed := 100*float64(d.active+1) <= float64(percent)*float64(len(d.monitors)) ||
+	allowed := 100*float64(d.active+1) <= float64(percent)*float64(len(d.byHost)) ||
 		d.c.Settings.AlwaysEjectOne && d.active == 0
 	if !allowed {
 		s.EjectionsOverflow.Inc()
@@ -292,6 +292,7 @@ func (d *Detector) Tick(now time.Time) {
 	defer func() { d.notify(a) }()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.monitors = slices.DeleteFunc(d.monitors, func(m *monitor) bool { return m.removed })
 	base, longest := d.duration(baseMS), d.duration(maxMS)
 	for _, m := range d.monitors {
 		if m.ejected && now.Sub(m.ejectedAt) >= saturatingAdd(min(times(base, m.backoff), longest), m.jitter) {

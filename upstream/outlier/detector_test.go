@@ -666,7 +666,7 @@ func TestLateResultsEjectNoRemovedHost(t *testing.T) {
 	r.d.Add(h) // is watched already
 	codes(h, 500, 500, 500, 500)
 	r.d.Remove(h)
-	if len(r.d.monitors) != 1 || len(r.d.byHost) != 1 {
+	if r.d.Tick(time.Now()); len(r.d.monitors) != 1 || len(r.d.byHost) != 1 {
 		t.Errorf("%d monitors and %d hosts are left of one", len(r.d.monitors), len(r.d.byHost))
 	}
 	for range 10 {

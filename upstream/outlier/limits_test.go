@@ -315,3 +315,18 @@ func TestTimeSinceTheLastEvent(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovalOfManyHosts: hosts leave one by one, so one must not cost a look at all
+// others; the next tick drops them together.
+func TestRemovalOfManyHosts(t *testing.T) {
+	r := newRig(100, nil, nil)
+	for _, h := range r.hosts[1:] {
+		r.d.Remove(h)
+	}
+	if n := len(r.d.monitors); n != 100 {
+		t.Errorf("%d monitors before the tick, want 100", n)
+	}
+	if r.d.Tick(time.Now()); len(r.d.monitors) != 1 || r.d.monitors[0].host != r.hosts[0] {
+		t.Errorf("%d monitors after the tick, want that of the host that stays", len(r.d.monitors))
+	}
+}
