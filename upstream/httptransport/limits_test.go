@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // send returns the status of the answer to r, or of the error.
@@ -420,5 +421,27 @@ func TestDestinationHeaderWithoutValue(t *testing.T) {
 	req.Header["X-Proxy-Original-Dst-Host"] = nil
 	if got := r.send(req); got != 503 {
 		t.Errorf("status %d", got)
+	}
+}
+
+// TestDrainOfOneHost: hosts leave one by one, so one must not cost a look at the pools
+// of all others.
+func TestDrainOfOneHost(t *testing.T) {
+	var ps Pools
+	hosts := make([]*host.Host, 100)
+	for i := range hosts {
+		hosts[i] = host.New(host.Spec{})
+		for _, pr := range []upstream.Priority{upstream.DefaultPriority, upstream.HighPriority} {
+			ps.byHost.Store(poolKey{hosts[i], pr}, &pool{host: hosts[i], priority: pr})
+		}
+	}
+	n := 0
+	for key, p := range ps.each(hosts[7]) {
+		if n++; key.host != hosts[7] || p.host != hosts[7] || p.priority != key.priority {
+			t.Errorf("pool %d is that of another host or priority", n)
+		}
+	}
+	if n != 2 {
+		t.Errorf("looked at %d pools, want 2", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -128,13 +129,26 @@ func (ps *Pools) Hooks(next upstream.Hooks) upstream.Hooks {
 // request ends. A nil host means all hosts of the cluster, a nil cluster all
 // clusters.
 func (ps *Pools) Drain(c *upstream.Cluster, h *host.Host) {
-	ps.byHost.Range(func(key, v any) bool {
-		p := v.(*pool)
-		if (h == nil || h == p.host) && (c == nil || c == p.cluster) {
+	for key, p := range ps.each(h) {
+		if c == nil || c == p.cluster {
 			ps.drop(key, p)
 		}
-		return true
-	})
+	}
+}
+
+// each yields the pools of a host, or all of them if it is nil.
+func (ps *Pools) each(h *host.Host) iter.Seq2[poolKey, *pool] {
+	return func(yield func(poolKey, *pool) bool) {
+		if h == nil {
+			ps.byHost.Range(func(key, v any) bool { return yield(key.(poolKey), v.(*pool)) })
+			return
+		}
+		for _, pr := range []upstream.Priority{upstream.DefaultPriority, upstream.HighPriority} {
+			if v, ok := ps.byHost.Load(poolKey{h, pr}); ok && !yield(poolKey{h, pr}, v.(*pool)) {
+				return
+			}
+		}
+	}
 }
 
 // of returns the pool of a host. If a circuit breaker allows no further pool, an
@@ -164,7 +178,7 @@ func serves(hd *upstream.Handle, c *upstream.Cluster, h *host.Host) bool {
 }
 
 // drop takes out a pool, which lives on as long as it is used.
-func (ps *Pools) drop(key any, p *pool) {
+func (ps *Pools) drop(key poolKey, p *pool) {
 	if ps.byHost.CompareAndDelete(key, p) {
 		p.cluster.Breakers(p.priority).Pools.Release()
 		p.drain()
@@ -172,16 +186,14 @@ func (ps *Pools) drop(key any, p *pool) {
 }
 
 // dropUnused drops an unused pool of a cluster, and reports whether there was one.
-func (ps *Pools) dropUnused(c *upstream.Cluster, pr upstream.Priority) (dropped bool) {
-	ps.byHost.Range(func(key, v any) bool {
-		p := v.(*pool)
+func (ps *Pools) dropUnused(c *upstream.Cluster, pr upstream.Priority) bool {
+	for key, p := range ps.each(nil) {
 		if p.cluster == c && p.priority == pr && p.unused() {
 			ps.drop(key, p)
-			dropped = true
+			return true
 		}
-		return !dropped
-	})
-	return dropped
+	}
+	return false
 }
 
 // pool is the connections to one host.
