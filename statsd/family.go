@@ -217,7 +217,7 @@ func (r *registry) leave(c uint32) {
 		return
 	}
 	r.memory.charge(-familyCost)
-	r.help.stale.Store(true)
+	r.help.ended.Add(1)
 	if x&solo != 0 {
 		fs.owners.DeleteHash(f.print, solo|naming.Owner(c))
 		return

@@ -96,8 +96,8 @@ type scopeKey struct {
 
 // helpTexts are the help texts of families, by full name.
 type helpTexts struct {
-	stale atomic.Bool // families ended
-	other string      // text of families without one
+	ended atomic.Int64 // families since the last call of retain
+	other string       // text of families without one
 
 	mu     sync.RWMutex // taken after registry.mu
 	byName map[string]string
@@ -120,10 +120,19 @@ func (h *helpTexts) set(family, text string) {
 	h.byName[family] = text
 }
 
+// stale reports whether so many families have ended that it is worth a look at all
+// texts.
+func (h *helpTexts) stale() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.ended.Load() > int64(len(h.byName)/8)
+}
+
 // retain removes the texts of all families but those in keep.
 func (h *helpTexts) retain(keep func(family string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.ended.Store(0)
 	maps.DeleteFunc(h.byName, func(family, _ string) bool { return !keep(family) })
 }
 
@@ -380,7 +389,7 @@ func (s *Server) replaceReshaped() {
 
 // dropHelp removes the help texts of families that ended.
 func (r *registry) dropHelp() {
-	if !r.help.stale.Swap(false) {
+	if !r.help.stale() {
 		return
 	}
 	r.mu.Lock()

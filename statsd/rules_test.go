@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -378,5 +379,25 @@ func TestKindsOfSamples(t *testing.T) {
 		if got := kindOf(tt.group, tt.typ); got != tt.want {
 			t.Errorf("%v of type %v is of kind %v, want %v", tt.group, tt.typ, got, tt.want)
 		}
+	}
+}
+
+// TestHelpOfEndedFamilies: a look at all texts is due once many families have ended, not
+// at each flush in which one does.
+func TestHelpOfEndedFamilies(t *testing.T) {
+	const texts = 800
+	var h helpTexts
+	for i := range texts {
+		h.set(strconv.Itoa(i), "help")
+	}
+	looks := 0
+	for range texts {
+		h.ended.Add(1)
+		if h.stale() {
+			h.retain(func(string) bool { looks++; return true })
+		}
+	}
+	if looks < texts || looks > 10*texts {
+		t.Errorf("looked at %d texts while %d families ended, want at most %d", looks, texts, 10*texts)
 	}
 }
