@@ -93,6 +93,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{RE2, `a\qb`, 1, "invalid escape sequence"},
 		{RE2, "ab\\", 2, "trailing backslash at end of expression"},
 		{RE2, "[b-a]", 1, "invalid character class range"},
+		{RE2, `\pL[b-a]`, 4, "invalid character class range"},
 		{RE2, "x(?=a)", 1, "invalid or unsupported Perl syntax"},
 		{RE2, strings.Repeat("a", maxLocated) + "(", -1, "missing closing )"},
 		{ECMAScript, "a(b", -1, "missing closing )"},

@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"sort"
 	"strings"
 
 	"github.com/grafana/regexp/syntax"
@@ -52,17 +53,19 @@ func re2Error(pattern string, err error) error {
 
 // firstError returns the position of what the error is about: the end of the shortest
 // beginning of the pattern with the same error, less the text that the error quotes.
+// All longer beginnings have it too.
 func firstError(pattern string, want *syntax.Error) int {
-	for n := 1; n <= len(pattern); n++ {
+	var got *syntax.Error
+	same := func(n int) bool {
 		_, err := syntax.Parse(pattern[:n], syntax.Perl)
-		var got *syntax.Error
-		if !errors.As(err, &got) || got.Code != want.Code || got.Expr != want.Expr && got.Expr != pattern[:n] {
-			continue
-		}
-		if got.Expr != pattern[:n] && strings.HasSuffix(pattern[:n], got.Expr) {
-			return n - len(got.Expr)
-		}
-		return n - 1
+		return errors.As(err, &got) && got.Code == want.Code && (got.Expr == want.Expr || got.Expr == pattern[:n])
 	}
-	return -1
+	n := sort.Search(len(pattern), same)
+	switch {
+	case !same(n):
+		return -1
+	case got.Expr != pattern[:n] && strings.HasSuffix(pattern[:n], got.Expr):
+		return n - len(got.Expr)
+	}
+	return n - 1
 }
