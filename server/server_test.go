@@ -42,7 +42,7 @@ type running struct {
 	stop func() error
 }
 
-func quiet(t *testing.T) *logctl.Registry {
+func quiet(t testing.TB) *logctl.Registry {
 	t.Helper()
 	l, err := logctl.New(logctl.Config{Level: logctl.Trace, Output: io.Discard})
 	if err != nil {
@@ -99,7 +99,7 @@ func tryStart(t *testing.T, cfg server.Config) (*running, error) {
 	return r, nil
 }
 
-func (r *running) get(t *testing.T, path string) string {
+func (r *running) get(t testing.TB, path string) string {
 	t.Helper()
 	return string(r.Admin().Request("GET", path, nil).Body)
 }
@@ -109,7 +109,7 @@ func (r *running) post(t *testing.T, path string) *admin.Reply {
 	return r.Admin().Request("POST", path, nil)
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {

@@ -28,7 +28,7 @@ import (
 )
 
 // fromText returns the configuration for a bootstrap text, with an admin port.
-func fromText(t *testing.T, text string) server.Config {
+func fromText(t testing.TB, text string) server.Config {
 	t.Helper()
 	b, err := bootstrap.Parse("boot.yaml", []byte("admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"+text), bootstrap.Options{})
 	if err != nil {
@@ -60,7 +60,7 @@ func host(at *net.TCPAddr) string {
 }
 
 // run runs a server without waiting until it is live.
-func run(t *testing.T, cfg server.Config) *running {
+func run(t testing.TB, cfg server.Config) *running {
 	t.Helper()
 	s, err := server.New(cfg)
 	if err != nil {
