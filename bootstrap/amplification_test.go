@@ -19,7 +19,7 @@ type costly struct {
 	allocated int // most bytes allocated per byte of the file
 }
 
-// costlyFiles returns the files. The first one is of comments, which cost least.
+// costlyFiles returns the files. Comments, which cost least, come first.
 func costlyFiles() []costly {
 	list := func(n int, item func(i int) string) string {
 		var b strings.Builder

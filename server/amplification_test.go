@@ -92,7 +92,7 @@ type attack struct {
 	stays int               // bytes that may be kept afterwards; default 1 MiB
 }
 
-// attacks returns the attacks. The first one is of plain requests, which cost least.
+// attacks returns the attacks. Plain requests, which cost least, come first.
 func attacks() []attack {
 	const mib = 1 << 20
 	long := func(i, n int) string { return fmt.Sprintf("%d%s", i, strings.Repeat("x", n)) }
