@@ -78,10 +78,17 @@ func (m *mux) next(first bool) proto.Message {
 			rest, t.reply = t.reply, t.reply.first
 			rest.first = nil
 		}
-		q := m.messageLocked(t, first)
+		same := t.opened && !t.changed && !t.settled // as the names that the server knows
+		q := m.messageLocked(t, first, same)
 		t.opened, t.reply, t.settled = true, rest, false
+		if same {
+			return q
+		}
 		t.forgetLocked()
-		t.asked = make(map[string]bool, len(t.entries))
+		if t.asked == nil {
+			t.asked = make(map[string]bool)
+		}
+		clear(t.asked)
 		if !t.kind.service().wildcard {
 			for name := range t.entries {
 				t.asked[name] = true
@@ -104,9 +111,9 @@ func (t *topic) namesLocked() []string {
 	return names
 }
 
-// messageLocked builds the request of a topic. m.mu is held.
-func (m *mux) messageLocked(t *topic, first bool) proto.Message {
-	names := t.namesLocked()
+// messageLocked builds the request of a topic. same means that the server knows the
+// requested names, so that a delta request has none. m.mu is held.
+func (m *mux) messageLocked(t *topic, first, same bool) proto.Message {
 	var who *node
 	if first || m.nodeAll {
 		who = m.node
@@ -117,7 +124,7 @@ func (m *mux) messageLocked(t *topic, first bool) proto.Message {
 	}
 	if !m.delta {
 		return &discoveryv3.DiscoveryRequest{
-			VersionInfo: t.version, Node: who, ResourceNames: names, TypeUrl: t.kind.typeURL(),
+			VersionInfo: t.version, Node: who, ResourceNames: t.namesLocked(), TypeUrl: t.kind.typeURL(),
 			ResponseNonce: t.nonce, ErrorDetail: problem,
 		}
 	}
@@ -125,16 +132,21 @@ func (m *mux) messageLocked(t *topic, first bool) proto.Message {
 	if t.reply != nil {
 		q.ResponseNonce = t.reply.nonce
 	}
-	for _, name := range names {
-		if !t.asked[name] {
+	if same {
+		return q
+	}
+	for name, e := range t.entries {
+		if len(e.subscribers) > 0 && !t.asked[name] {
 			q.ResourceNamesSubscribe = append(q.ResourceNamesSubscribe, name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.asked)) {
+	slices.Sort(q.ResourceNamesSubscribe)
+	for name := range t.asked {
 		if e := t.entries[name]; e == nil || len(e.subscribers) == 0 {
 			q.ResourceNamesUnsubscribe = append(q.ResourceNamesUnsubscribe, name)
 		}
 	}
+	slices.Sort(q.ResourceNamesUnsubscribe)
 	if !t.opened {
 		for name, e := range t.entries {
 			if e.version != "" && (t.kind.service().wildcard || len(e.subscribers) > 0) {
