@@ -140,9 +140,13 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 		seen[x.Name] = true
 	}
 	if len(faults) > 0 && m.alone {
-		for _, e := range t.entries { // the subscription gets nothing of this response
+		served := make(map[*subscription]bool, len(list))
+		for _, x := range list {
+			served[x.s] = true
+		}
+		for _, e := range t.entries {
 			for _, s := range e.subscribers {
-				if !slices.ContainsFunc(list, func(x target) bool { return x.s == s }) {
+				if !served[s] { // it gets nothing of this response
 					s.reject()
 				}
 			}
