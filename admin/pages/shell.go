@@ -172,7 +172,7 @@ func (v *view) refresh() {
 	if v.moves {
 		first, times = "Live", times[1:]
 		v.Put(h(" data-stream='"))
-		if v.page.path == "" {
+		if v.page.path == "" || v.page.path == "stat" {
 			v.Put("5") // seconds until what has no stream is rendered again
 		}
 		v.Put(h("'"))

@@ -164,8 +164,8 @@ func TestStatLine(t *testing.T) {
 	}
 	p.press(`#line [data-k="over-"]`)
 	p.until("!location.search.includes('from') && !document.querySelector('[aria-busy]')")
-	// The present is drawn as it comes, unless the plot is in use.
-	p.do(chromedp.Evaluate[chromedp.Void]("document.activeElement.blur()"))
+	// The present is drawn when the page refreshes, unless the plot is in use.
+	p.do(chromedp.Evaluate[chromedp.Void](`{ document.activeElement.blur(); const s = document.querySelector('#refresh'); s.value = '1'; s.dispatchEvent(new Event('change')); }`))
 	s.flush()
 	p.until(fmt.Sprintf("document.getElementById('plot').dataset.to === '%d'", s.now.UnixMilli()))
 

@@ -128,6 +128,25 @@ func TestOverviewMoves(t *testing.T) {
 	p.until("document.querySelector('#content').innerText.includes('1 line rejected')")
 }
 
+// TestStatPageMoves sends samples while the page of a stat is open, and expects not only
+// the number to move without a reload, but also what no stream has: the last change and
+// the line of a scrape.
+func TestStatPageMoves(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	hits(t, d, "1234")
+	p := open(t)
+	p.ready(base(d) + "/ui/stat?name=hits")
+	const changed = `[...document.querySelectorAll('section:has(#about) dt')].find((e) => e.textContent === 'Last change').nextElementSibling.querySelector('time')?.dateTime`
+	const scraped = `document.querySelector('section:has(#exposition) pre').innerText.trim()`
+	p.until(changed + " && " + scraped + ".endsWith(' 1234')")
+	p.until("(window.same ??= " + changed + ") && Date.now() > Date.parse(window.same) + 1000") // it has seconds
+	lines(t, d, "hits:766|c")
+	p.until(`document.querySelector('[data-stat="hits"]').textContent === '2,000' && window.same`)
+	p.until(scraped + ".endsWith(' 2000') && " + changed + " > window.same")
+	p.named("of a stat that has moved")
+}
+
 // TestClocksDiffer opens a page on a computer whose clock is an hour ahead: a note warns,
 // and rates and ages are those of the server.
 func TestClocksDiffer(t *testing.T) {

@@ -444,7 +444,7 @@ function walkBins(plot) {
 }
 
 // Refresh: pages without a stream are rendered again, and so is what does not move on the
-// overview, which costs the server 1 % of its time at most. What is being typed, chosen,
+// overview and the page of a stat, which costs the server 1 % of its time at most. What is being typed, chosen,
 // pointed at or read is left alone.
 let moved = 0;
 document.addEventListener('pointermove', () => { moved = performance.now(); }, { passive: true });

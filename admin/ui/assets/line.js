@@ -1,6 +1,6 @@
-// The line of a stat over time: follows the present, and zooms by dragging and by keys.
+// The line of a stat over time zooms by dragging and by keys.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { page, parameter, replace } = await module('admin.js');
+const { parameter, replace } = await module('admin.js');
 
 const part = () => document.getElementById('line');
 const plot = () => document.getElementById('plot');
@@ -70,20 +70,4 @@ document.addEventListener('pointercancel', () => {
   drag?.mark.remove();
   drag = null;
 });
-
-// look draws the line again while it follows the present and is not being used.
-async function look() {
-  const still = document.hidden || drag || parameter('to') || parameter('pause') || part()?.contains(document.activeElement);
-  if (!still) {
-    try {
-      const { href } = location;
-      const fresh = (await page(href))?.getElementById('plot')?.parentElement;
-      if (fresh && location.href === href && !drag && plot()) {
-        plot().parentElement.replaceWith(document.importNode(fresh, true));
-      }
-    } catch { /* the next time */ }
-  }
-  setTimeout(look, 5000);
-}
-setTimeout(look, 5000);
 document.documentElement.dataset.line = 'yes';
