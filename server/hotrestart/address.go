@@ -30,6 +30,8 @@ type Config struct {
 	Timeout time.Duration
 	// Logger receives log messages. If nil, nothing is logged.
 	Logger *slog.Logger
+
+	spare *spare // of a process that has neighbors
 }
 
 func (c Config) withDefaults() Config {

@@ -72,8 +72,10 @@ func Dial(cfg Config, to Successor) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hotrestart: socket %s: %w", addr.Name, err)
 	}
+	cfg.spare = newSpare()
 	c := &Child{cfg: cfg, to: to, link: &link{conn: conn, timeout: cfg.Timeout, side: "new"}}
 	if err := c.greet(); err != nil {
+		cfg.spare.free(true)
 		return nil, errors.Join(fmt.Errorf("hotrestart: socket %s: %w", addr.Name, err), conn.Close())
 	}
 	return c, nil
@@ -206,6 +208,7 @@ func (c *Child) leave(why error) {
 		}
 		c.gone = why
 		_ = c.link.conn.Close() // nothing that was sent matters any more
+		c.cfg.spare.free(true)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -231,7 +232,8 @@ func lost(err error) bool {
 // alive reports whether the process of an epoch lives: whether it answers on its
 // socket. A process that has closed its link and does not answer is dying.
 func (c Config) alive(epoch uint32, closed bool) bool {
-	conn, err := net.DialUnix("unix", nil, c.address(epoch))
+	defer c.spare.fill()
+	conn, err := c.spare.dial(c.address(epoch))
 	if err != nil {
 		return !gone(err)
 	}
@@ -240,4 +242,48 @@ func (c Config) alive(epoch uint32, closed bool) bool {
 	m, err := l.call(askAlive, nil)
 	m.close()
 	return err == nil || !closed && !lost(err)
+}
+
+// spare holds a descriptor in reserve: a process that has no free ones must still find
+// out whether another one lives.
+type spare struct {
+	mu   sync.Mutex
+	file *os.File // nil while it is used
+	shut bool
+}
+
+func newSpare() *spare {
+	s := new(spare)
+	s.fill()
+	return s
+}
+
+// fill reserves a descriptor unless one is reserved.
+func (s *spare) fill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil && !s.shut {
+		s.file, _ = os.Open(os.DevNull) // tried again after the next use
+	}
+}
+
+// dial connects to addr, with the reserved descriptor if there is no other.
+func (s *spare) dial(addr *net.UnixAddr) (*net.UnixConn, error) {
+	conn, err := net.DialUnix("unix", nil, addr)
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		s.free(false)
+		conn, err = net.DialUnix("unix", nil, addr)
+	}
+	return conn, err
+}
+
+// free closes the reserved descriptor, for good if shut is set.
+func (s *spare) free(shut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shut = s.shut || shut
+	if s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+	}
 }

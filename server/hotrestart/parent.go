@@ -96,6 +96,7 @@ func Listen(cfg Config) (*Parent, error) {
 	if err != nil {
 		return nil, cfg.listenError(err)
 	}
+	cfg.spare = newSpare()
 	return &Parent{cfg: cfg, ln: ln}, nil
 }
 
@@ -104,6 +105,7 @@ func Listen(cfg Config) (*Parent, error) {
 func (p *Parent) Close() {
 	p.closing.Do(func() {
 		_ = p.ln.Close() // what waits is refused
+		p.cfg.spare.free(true)
 	})
 }
 
