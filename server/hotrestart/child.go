@@ -306,6 +306,10 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 		}
 		socket(s)
 		return false, nil
+	case m.kind == answerConnection && m.cut:
+		m.close()
+		c.cfg.Logger.Warn("hot restart: a connection is lost: there is no free descriptor for it")
+		return false, nil
 	case m.kind == answerConnection && len(m.files) == 1:
 		conn := Connection{Address: r.text(), File: m.files[0], Read: r.b}
 		if r.bad {

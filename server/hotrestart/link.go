@@ -28,6 +28,7 @@ type message struct {
 	kind    kind
 	payload []byte
 	files   []*os.File
+	cut     bool // files are missing, since this process has no free descriptors
 }
 
 // close closes the files of a message that is not used.
@@ -165,7 +166,11 @@ func (l *link) next(wait time.Duration) (m message, number uint32, err error) {
 		}
 		m.payload = m.payload[:at+k]
 	}
-	if len(m.files) != int(h.files) {
+	switch {
+	case m.cut && m.kind == answerConnection: // is closed, the rest of the handoff is not affected
+	case m.cut:
+		return m, 0, fmt.Errorf("%w: its files did not arrive: some are missing", errMalformed)
+	case len(m.files) != int(h.files):
 		return m, 0, fmt.Errorf("%w: %d files, %d announced", errMalformed, len(m.files), h.files)
 	}
 	return m, h.number, nil
@@ -197,12 +202,10 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 	}
 	oob := make([]byte, rightsRoom())
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(b, oob)
+	m.cut = m.cut || rightsCut(flags)
 	if oobn > 0 {
 		files, bad := receivedFiles(oob[:oobn])
 		m.files = append(m.files, files...)
-		if bad == nil && rightsCut(flags) {
-			bad = errors.New("some are missing")
-		}
 		if err == nil && bad != nil {
 			err = fmt.Errorf("%w: its files did not arrive: %w", errMalformed, bad)
 		}
