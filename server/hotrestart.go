@@ -307,12 +307,19 @@ func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 }
 
 // writeFile writes a file. It fails for a symbolic link, and for a pipe without a reader.
+// A file that has the text already keeps it on a full disk.
 func writeFile(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|nofollow.Flag|syscall.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|nofollow.Flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Size() != int64(len(text)) {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
 	return errors.Join(err, f.Close())
 }
 
