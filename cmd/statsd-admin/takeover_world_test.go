@@ -55,22 +55,41 @@ func (l *life) logged(text string) bool {
 	return err == nil && strings.Contains(string(b), text)
 }
 
-// limitDescriptors limits the descriptors that the process can have open.
-func (l *life) limitDescriptors(t *testing.T, n uint64) {
-	limit := syscall.Rlimit{Cur: n, Max: n}
-	_, _, errno := syscall.Syscall6(syscall.SYS_PRLIMIT64, uintptr(l.cmd.Process.Pid), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
-	if errno != 0 && !l.ended() {
-		t.Errorf("no limit: %v", errno)
+// limit sets the soft limit of the process for a resource and returns the one before.
+func (l *life) limit(t *testing.T, resource int, n uint64) (before uint64) {
+	var limit syscall.Rlimit
+	prlimit := func(to, of *syscall.Rlimit) {
+		_, _, errno := syscall.Syscall6(syscall.SYS_PRLIMIT64, uintptr(l.cmd.Process.Pid), uintptr(resource), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(of)), 0, 0)
+		if errno != 0 && !l.ended() {
+			t.Errorf("no limit: %v", errno)
+		}
+	}
+	prlimit(nil, &limit)
+	before, limit.Cur = limit.Cur, n
+	prlimit(&limit, nil)
+	return before
+}
+
+// free returns the lowest number that no descriptor of the process has.
+func (l *life) free() (n uint64) {
+	for ; ; n++ {
+		if _, err := os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", l.cmd.Process.Pid, n)); err != nil {
+			return n
+		}
 	}
 }
 
 // start starts the process of an epoch.
 func (m *takeOver) start(epoch int, failpoint string, args ...string) *life {
 	m.Helper()
-	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}}, stats_flush_interval: 0.05s, `+
-		`sinks: [{statsd: {protocol: unixlines, address: %[1]s/sink}}], `+
+	files, lines := "", ""
+	if m.action == "full" { // more files to write to
+		files, lines = ", access_log_path: "+m.dir+"/access", ", {json_lines: {path: "+m.dir+"/lines}}"
+	}
+	config := fmt.Sprintf(`{admin: {address: {socket_address: {address: 127.0.0.1, port_value: %[2]d}}%[5]s}, stats_flush_interval: 0.05s, `+
+		`sinks: [{statsd: {protocol: unixlines, address: %[1]s/sink}}%[6]s], `+
 		`statsd: {listeners: [{name: u, address: "udp://%[4]s:%[2]d"}, {name: t, address: "tcp://127.0.0.1:%[3]d"}, {name: l, address: "unixlines://%[1]s/l"}]}}`,
-		m.dir, m.ports[0], m.ports[1], m.host)
+		m.dir, m.ports[0], m.ports[1], m.host, files, lines)
 	log, err := os.Create(filepath.Join(m.dir, fmt.Sprint("log-", len(m.processes))))
 	if err != nil {
 		m.Fatal(err)
