@@ -118,9 +118,6 @@ func (c *conversion) gostatsdServers(o *object) {
 	if group != nil {
 		group.lower()
 	}
-	if names == nil && group == nil {
-		return
-	}
 	for _, name := range names.words() {
 		server := group.take(strings.ToLower(name)).object()
 		if v := server.take("enable-ingestion"); v.boolean(false) {

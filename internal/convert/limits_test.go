@@ -150,6 +150,10 @@ func TestSettings(t *testing.T) {
 		{Statsd, "{backends: ['repeater'], repeaterProtocol: 'udp4', repeater: [{host: 'h', port: 1}]}", []string{"udp://h:1"}},
 		{Statsd, "{backends: ['repeater'], repeater: []}", []string{"-relay"}},
 		{Statsd, "{server: './servers/tcp', nodes: [{host: 'a', port: 1}]}", []string{"tcp://0.0.0.0:8125", "udp://a:1"}},
+		{Telegraf, "[[inputs.statsd]]\nprotocol = 'tcp'\nmax_tcp_connections = 0\n", []string{"max_connections: 250", "0 is not in [1, 1048576]"}},
+		{Telegraf, "[agent]\nhostname = 'a'\n[[inputs.statsd]]\n[[outputs.graphite]]\nservers = ['h:1']\ngraphite_tag_support = true\n", []string{"host: a"}},
+		{Telegraf, "[agent]\nhostname = 'a'\nomit_hostname = true\n[[inputs.statsd]]\n[[outputs.graphite]]\nservers = ['h:1']\ngraphite_tag_support = true\n", []string{"-host:"}},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.graphite]]\nservers = ['h:1']\ngraphite_tag_support = true\n", []string{"-host:"}},
 		{Statsd, "{port: 0x1aA}", []string{"udp://0.0.0.0:426"}},
 		{Statsd, "{1: 2, port: 3} // the end", []string{"udp://0.0.0.0:3", "1 (line 1): has no equivalent"}},
 		{Telegraf, "[[inputs.statsd]]\nmetric_separator = '.'\n", []string{"metric_separator"}},
@@ -198,6 +202,12 @@ func TestRefusedSettings(t *testing.T) {
 		{Statsd, "{a: 0x1-2}", `c:1:5: "0x1-2" is an expression`},
 		{Statsd, "{a: 0z}", `c:1:5: "0z" is an expression`},
 		{Statsd, "{a: 0Z}", `c:1:5: "0Z" is an expression`},
+		{Statsd, "{a: 'b\\n", "c:1:5: the string does not end"},
+		{Statsd, "{a: 'b\\", "c:1:7: the string does not end"},
+		{Statsd, "{graphiteHost: 'h', percentThreshold: ['-inf']}", "is not a number"},
+		{Statsd, "{nodes: [{host: 'a', port: 65536}]}", "65536"},
+		{Telegraf, "[[inputs.statsd]]\nservice_address = ':65536'\n", "an IP address and a port to listen on"},
+		{Telegraf, "[[inputs.statsd]]\n[[outputs.graphite]]\nservers = ['h:65536']\n", "is not host:port"},
 		{Statsd, "{a: -}", `c:1:5: "-" is an expression`},
 		{Statsd, "{a: 1+2}", `c:1:5: "1+2" is an expression`},
 		{Statsd, `{a: "\xZZ"}`, "an escape without a hexadecimal number"},
@@ -240,5 +250,13 @@ func TestRefusedSettings(t *testing.T) {
 		} else if !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)
 		}
+	}
+}
+
+// TestOneErrorForAValue: a value that is not a text is not refused a second time for the text.
+func TestOneErrorForAValue(t *testing.T) {
+	_, err := Convert(Gostatsd, "c.toml", []byte("backends = 'graphite'\n[graphite]\nmode = []\n"), nil)
+	if want := "c.toml:3:1: graphite.mode: a list is not a string"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -64,13 +64,12 @@ func parseLiteral(text []byte) (*yaml.Node, []*conftree.Error) {
 	return root, nil
 }
 
-// fail keeps the first error, and moves to the end of the text, where every loop ends.
+// fail keeps the first error, with which the loops over members and elements end.
 func (r *literalReader) fail(at int, format string, args ...any) {
 	if r.err == nil {
 		line, column := r.lines.at(at)
 		r.err = &conftree.Error{Line: line, Column: column, Message: fmt.Sprintf(format, args...)}
 	}
-	r.at = len(r.text)
 }
 
 // peek returns the next byte, 0 at the end.
@@ -198,7 +197,7 @@ func (r *literalReader) object(depth int) *yaml.Node {
 		r.space()
 		if r.peek() == '}' {
 			r.at++
-			return n
+			break
 		}
 		start := r.at
 		var key string
@@ -233,7 +232,7 @@ func (r *literalReader) list(depth int) *yaml.Node {
 		r.space()
 		if r.peek() == ']' {
 			r.at++
-			return n
+			break
 		}
 		n.Content = append(n.Content, r.value(depth+1))
 		r.separator(']')

@@ -182,16 +182,15 @@ func (v *value) scalar() string {
 }
 
 // number returns a number, and whether v is one.
-func (v *value) number() (float64, bool) {
+func (v *value) number() (f float64, ok bool) {
 	if v == nil {
-		return 0, false
+		return
 	}
 	f, err := strconv.ParseFloat(v.scalar(), 64)
-	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+	if ok = err == nil && !math.IsNaN(f) && !math.IsInf(f, 0); !ok {
 		v.wrong("a number")
-		return 0, false
 	}
-	return f, true
+	return f, ok
 }
 
 // whole returns an integer, or the default. A number outside [least, most]

@@ -141,20 +141,20 @@ func validHost(host string) bool {
 }
 
 // hostPort returns the host and port of another server.
-func (v *value) hostPort(port int) (string, int, bool) {
+func (v *value) hostPort(port int) (host string, n int, ok bool) {
 	text := strings.TrimSpace(v.text(""))
 	if text == "" {
-		return "", 0, false
+		return
 	}
 	host, number, err := net.SplitHostPort(text)
 	if err != nil {
 		host, number = text, strconv.Itoa(port)
 	}
-	if n := atoi(number); validHost(host) && n > 0 {
-		return strings.Trim(host, "[]"), n, true
+	n = atoi(number)
+	if ok = validHost(host) && n > 0; !ok {
+		v.wrong("host:port")
 	}
-	v.wrong("host:port")
-	return "", 0, false
+	return strings.Trim(host, "[]"), n, ok
 }
 
 // listenAddress returns the IP address and port to listen on of host:port.
