@@ -30,6 +30,7 @@ func TestLoads(t *testing.T) {
 		{"all panic", 50, []pr{{10, 3, 0}, {8, 1, 1}}, []uint32{56, 44}, []uint32{0, 0}, []bool{true, true}},
 		{"no panic wanted", 0, []pr{{10, 3, 0}, {8, 1, 1}}, []uint32{56, 22}, []uint32{0, 22}, []bool{false, false}},
 		{"nobody, no panic", 0, []pr{{10, 0, 0}, {8, 0, 0}}, []uint32{100, 0}, []uint32{0, 0}, []bool{false, false}},
+		{"one percent, no panic wanted", 0, []pr{{100, 1, 0}, {8, 0, 0}}, []uint32{100, 0}, []uint32{0, 0}, []bool{false, false}},
 		{"nobody", 50, []pr{{10, 0, 0}, {10, 0, 0}}, []uint32{50, 50}, []uint32{0, 0}, []bool{true, true}},
 		{"no hosts", 50, []pr{{0, 0, 0}, {0, 0, 0}}, []uint32{100, 0}, []uint32{0, 0}, []bool{true, true}},
 		{"empty first", 50, []pr{{0, 0, 0}, {3, 3, 0}}, []uint32{0, 100}, []uint32{0, 0}, []bool{false, false}},
