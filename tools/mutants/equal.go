@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"math"
 	"slices"
 )
 
@@ -16,7 +17,26 @@ const (
 	sameResults reason = "results that are zero already"
 	capacity    reason = "a larger capacity"
 	hint        reason = "a hint to the runtime or the processor"
+	sign        reason = "a number of which only the sign counts"
 )
+
+// signs are functions with an argument of which only the sign counts, if it is below
+// zero or at least the given number: its place.
+var signs = map[string]struct{ at, least int }{
+	"math.Inf":                                    {0, 0},
+	"math.IsInf":                                  {1, 1},
+	"strconv.FormatFloat":                         {2, never},
+	"strconv.AppendFloat":                         {3, never},
+	"strings.Replace":                             {3, never},
+	"strings.SplitN":                              {2, never},
+	"(*regexp.Regexp).FindAllString":              {1, never},
+	"(*regexp.Regexp).FindAllStringSubmatch":      {1, never},
+	"(*regexp.Regexp).FindAllStringIndex":         {1, never},
+	"(*regexp.Regexp).FindAllStringSubmatchIndex": {1, never},
+}
+
+// never is more than any number.
+const never = math.MaxInt
 
 // hints are functions that affect only speed. Their calls can be dropped.
 var hints = map[string]bool{
@@ -34,6 +54,9 @@ func (f *finder) leftOut(kind string, n ast.Node, stack []ast.Node) reason {
 	case *ast.BasicLit:
 		if f.isCapacity(n, stack) {
 			return capacity
+		}
+		if f.isSign(n, stack) {
+			return sign
 		}
 	case *ast.ExprStmt:
 		if c, ok := n.X.(*ast.CallExpr); ok && f.hints(c) {
@@ -109,6 +132,26 @@ func (f *finder) isCapacity(n ast.Expr, stack []ast.Node) bool {
 			return false
 		}
 		n = parent.(ast.Expr)
+	}
+	return false
+}
+
+// isSign reports whether n is a number of whose sign alone a function depends, and has
+// the same sign with a larger literal.
+func (f *finder) isSign(n *ast.BasicLit, stack []ast.Node) bool {
+	var arg ast.Expr = n
+	for _, parent := range slices.Backward(stack) {
+		if minus, ok := parent.(*ast.UnaryExpr); ok && minus.Op == token.SUB && arg == n {
+			arg = minus
+			continue
+		}
+		c, ok := parent.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		of, ok := signs[f.callee(c)]
+		v, exact := constant.Int64Val(f.info.Types[arg].Value)
+		return ok && exact && slices.Index(c.Args, arg) == of.at && (v < 0 || v >= int64(of.least))
 	}
 	return false
 }

@@ -48,6 +48,19 @@ func now() int { return 7 }
 		{"grown-other", "func f(x, y []int) { x = slices.Grow(y, now()) }", "assignment dropped", ""},
 		{"appended", "func f(x []int) { x = append(x, 8) }", "assignment dropped", ""},
 
+		{"infinity", "var x = math.Inf(1)", "constant plus one", sign},
+		{"infinity-of-zero", "var x = math.Inf(0)", "constant plus one", sign},
+		{"negative-infinity", "var x = math.Inf(-1)", "constant plus one", sign},
+		{"is-infinite", "func f(x float64) bool { return math.IsInf(x, 1) }", "constant plus one", sign},
+		{"all-digits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', -1, now()) }", "constant plus one", sign},
+		{"all-matches", "func f(x *regexp.Regexp) []string { return x.FindAllString(``, -1) }", "constant plus one", sign},
+		{"is-any-infinity", "func f(x float64) bool { return math.IsInf(x, 0) }", "constant plus one", ""},
+		{"infinity-of-difference", "var x = math.Inf(now() - 1)", "constant plus one", ""},
+		{"digits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', 3, now()) }", "constant plus one", ""},
+		{"bits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', now(), 64) }", "constant plus one", ""},
+		{"matches", "func f(x *regexp.Regexp) []string { return x.FindAllString(``, 1) }", "constant plus one", ""},
+		{"own-function", "func g(int) int { return now() }; var x = g(-1)", "constant plus one", ""},
+
 		{"gosched", "func f() { runtime.Gosched() }", "call dropped", hint},
 		{"pool", "func f(p *sync.Pool, x any) { p.Put(x) }", "call dropped", hint},
 		{"pool-defer", "func f(p *sync.Pool, x any) { defer p.Put(x) }", "defer dropped", hint},
@@ -60,7 +73,7 @@ func now() int { return 7 }
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var imports strings.Builder
-			for _, path := range []string{"runtime", "slices", "strings", "sync", modulePath + "/internal/prefetch", modulePath + "/internal/schedule"} {
+			for _, path := range []string{"math", "regexp", "runtime", "slices", "strconv", "strings", "sync", modulePath + "/internal/prefetch", modulePath + "/internal/schedule"} {
 				if strings.Contains(tt.code, filepath.Base(path)+".") {
 					fmt.Fprintf(&imports, "import %q\n", path)
 				}

@@ -50,7 +50,7 @@ var sizes [3]int
 // imports returns a runner that knows the packages that code in tests imports.
 var imports = sync.OnceValues(func() (*runner, error) {
 	r := &runner{root: "../.."}
-	return r, r.export([]string{"./internal/prefetch", "./internal/schedule", "slices", "strings"})
+	return r, r.export([]string{"./internal/prefetch", "./internal/schedule", "math", "regexp", "slices", "strconv", "strings"})
 })
 
 // findIn finds the changes of a file.
