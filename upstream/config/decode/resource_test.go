@@ -27,6 +27,8 @@ resources:
   version: "8"
   resource: {<<: *a, name: b}
 - {"@type": x/envoy.config.endpoint.v3.ClusterLoadAssignment, clusterName: c}
+- {"@type": x/envoy.service.discovery.v3.Resource, name: d, resource: {"@type": x/envoy.config.endpoint.v3.ClusterLoadAssignment, clusterName: other}}
+- {"@type": x/envoy.service.discovery.v3.Resource, resource: {"@type": x/envoy.config.endpoint.v3.ClusterLoadAssignment, clusterName: e}}
 `
 	version, list, err := d.ResponseText("cds.yaml", []byte(text))
 	if err != nil {
@@ -36,7 +38,7 @@ resources:
 	for i := range list {
 		got += fmt.Sprintf(" %d:%s:%s", list[i].Index, list[i].Name, list[i].Version)
 	}
-	if want := "7 0:a: 1:b:8 2:c:"; got != want {
+	if want := "7 0:a: 1:b:8 2:c: 3:d: 4:e:"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for i := range 2 {
