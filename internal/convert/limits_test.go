@@ -208,6 +208,7 @@ func TestRefusedSettings(t *testing.T) {
 		{Statsd, "{nodes: [{host: 'a', port: 65536}]}", "65536"},
 		{Telegraf, "[[inputs.statsd]]\nservice_address = ':65536'\n", "an IP address and a port to listen on"},
 		{Telegraf, "[[inputs.statsd]]\n[[outputs.graphite]]\nservers = ['h:65536']\n", "is not host:port"},
+		{Telegraf, "[[inputs.statsd]]\n[outputs]\nprometheus_client = [1, {listen = 'x'}]\n", `c:3:35: outputs.prometheus_client[1].listen: "x" is not host:port`},
 		{Statsd, "{a: -}", `c:1:5: "-" is an expression`},
 		{Statsd, "{a: 1+2}", `c:1:5: "1+2" is an expression`},
 		{Statsd, `{a: "\xZZ"}`, "an escape without a hexadecimal number"},

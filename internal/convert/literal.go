@@ -363,15 +363,11 @@ func (r *literalReader) unicode(start int) rune {
 
 // hex reads a hexadecimal number of n digits.
 func (r *literalReader) hex(start, n int) rune {
-	if r.at+n > len(r.text) {
+	digits := r.text[r.at:min(r.at+n, len(r.text))]
+	u, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil || len(digits) < n {
 		r.fail(start, "an escape without a hexadecimal number")
-		return 0
 	}
-	u, err := strconv.ParseUint(r.text[r.at:r.at+n], 16, 32)
-	if err != nil {
-		r.fail(start, "an escape without a hexadecimal number")
-		return 0
-	}
-	r.at += n
+	r.at += len(digits)
 	return rune(u)
 }

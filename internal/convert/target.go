@@ -115,21 +115,18 @@ func (v *value) listenHost(otherwise string) string {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if err != nil || ip.Zone() != "" {
 		v.wrong("an IP address to listen on")
-		return otherwise
 	}
 	return ip.String()
 }
 
 // host returns the name or address of another server, the loopback address without one.
 func (v *value) host() string {
-	const otherwise = "127.0.0.1"
 	host := strings.TrimSpace(v.text(""))
 	if host == "" {
-		return otherwise
+		return "127.0.0.1"
 	}
 	if !validHost(host) {
 		v.wrong("a host name or IP address")
-		return otherwise
 	}
 	return strings.Trim(host, "[]")
 }

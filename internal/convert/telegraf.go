@@ -263,9 +263,6 @@ func (t *telegraf) host(agent *object) {
 func (t *telegraf) scrape(outputs *object) (address string, all []*object) {
 	for _, v := range outputs.take("prometheus_client").list() {
 		o := v.object()
-		if o == nil {
-			continue
-		}
 		listen, where := o.take("listen"), o.take("path")
 		host, port := "0.0.0.0", 9273
 		if listen != nil {
