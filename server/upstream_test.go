@@ -119,6 +119,29 @@ layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config:
 	}
 }
 
+// TestStateGaugeAgreesWithReady: before the first flush, too, the gauge server.state has the
+// state that /ready answers with.
+func TestStateGaugeAgreesWithReady(t *testing.T) {
+	const noFlush = "stats_flush_interval: 299s\n"
+	flags := t.TempDir()
+	if err := os.WriteFile(filepath.Join(flags, "drain"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ config, ready, gauge string }{
+		{noFlush + `static_resources: {clusters: [{name: plane, hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]}]}
+dynamic_resources: {cds_config: {initial_fetch_timeout: 0s, api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: plane}}]}}}
+`, "PRE_INITIALIZING\n", "server.state: 2\n"},
+		{noFlush, "LIVE\n", "server.state: 0\n"},
+		{noFlush + "flags_path: " + flags + "\n", "DRAINING\n", "server.state: 1\n"},
+	} {
+		r := run(t, fromText(t, tt.config))
+		eventually(t, "/ready is "+tt.ready, func() bool { return r.get(t, "/ready") == tt.ready })
+		if got := r.get(t, "/stats?filter=^server.state$"); got != tt.gauge {
+			t.Errorf("/ready says %q and the gauge %q", tt.ready, got)
+		}
+	}
+}
+
 // TestWaitsForClusters delays the first health check. Until it completes, the server
 // is not live and does not serve its listeners.
 func TestWaitsForClusters(t *testing.T) {
