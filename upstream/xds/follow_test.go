@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -375,6 +376,24 @@ func TestVersionsWriteNoLinesOfTheirOwn(t *testing.T) {
 		c, ok := view.Find("cluster_manager.cds.version_text")
 		if !ok || c.Text() != clean {
 			t.Errorf("version %q in the statistics, want %q", c.Text(), clean)
+		}
+	})
+}
+
+// TestVersionGaugeIsNeverNegative: readers that take the gauge for a signed number show the
+// same value as the server.
+func TestVersionGaugeIsNeverNegative(t *testing.T) {
+	inVariants(t, func(t *testing.T, r *rig, s *fakeStream) {
+		high := 0
+		for i := range 20 {
+			version := fmt.Sprint(i)
+			s.answer(t, answer{kind: clusterKind, version: version, nonce: "n", resources: []proto.Message{edsCluster("a")}})
+			hash := xxhash.Sum64String(version)
+			high += int(hash >> 63)
+			equal(t, "version "+version, r.counts("cluster_manager.cds.version"), fmt.Sprint("version=", hash<<1>>1))
+		}
+		if high == 0 {
+			t.Error("no version has a hash with the highest bit")
 		}
 	})
 }
