@@ -11,17 +11,27 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// BenchmarkExplore groups the names under a prefix, 1 % of which have a rate, or the
-// values of a tag. Stats are created in no order. asked=new creates 1,000 stats all
-// over the index before each question. impl=walk groups by a walk over all names.
+// BenchmarkExplore groups the names under a prefix, or the values of a tag. Stats are
+// created in no order; 1 % of them, all over the index, have a rate, and the last 1 %
+// are new. asked=new creates 1,000 stats all over the index before each question, and
+// asked=first makes an explorer for each. With kinds=two, there are histograms as well.
+// impl=walk groups by a walk over all names.
 func BenchmarkExplore(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
-		st := store.New(store.Options{})
+		now := time.Now()
+		st := store.New(store.Options{Now: func() time.Time { return now }})
 		names := workload.Clusters(n)
 		workload.Spread(names)
 		var changed []uint64
-		for _, name := range names {
+		for i, name := range names {
+			if i == n-n/100 {
+				now = now.Add(time.Hour)
+			}
 			st.Root().Counter(name)
+		}
+		var samples []store.Sampled
+		for _, name := range names[:100] {
+			samples = append(samples, store.Sampled{Name: name, PerSecond: 1})
 		}
 		v := st.View()
 		k := 0
@@ -34,7 +44,7 @@ func BenchmarkExplore(b *testing.B) {
 		x := st.NewExplorer()
 		ask := func(b *testing.B, q store.Explore, before func()) {
 			b.ReportAllocs()
-			q.Limit, q.Since = 50, time.Now().Add(-time.Minute)
+			q.Limit, q.Since, q.Samples = 50, now.Add(-time.Minute), samples
 			q.Rates = func(yield func(uint64, float64) bool) {
 				for _, ref := range changed {
 					if !yield(ref, 1) {
@@ -61,12 +71,21 @@ func BenchmarkExplore(b *testing.B) {
 			}
 			m.Report("cpu-ns/op", 1)
 		}
+		b.Run("prefix=none/by=series/asked=first/impl=ours", func(b *testing.B) {
+			m := budget.StartMeter(b)
+			for b.Loop() {
+				if _, err := st.NewExplorer().Explore(store.Explore{Limit: 50}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			m.Report("cpu-ns/op", 1)
+		})
 		service := names[0][:strings.LastIndexByte(names[0], '.')+1]
 		b.Run("prefix=none/by=series/impl=ours", func(b *testing.B) { ask(b, store.Explore{}, nil) })
-		b.Run("prefix=wide/by=series/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster."}, nil) })
-		b.Run("prefix=wide/by=bytes/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster.", By: store.ByBytes}, nil) })
-		b.Run("prefix=wide/by=rate/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster.", By: store.ByRate}, nil) })
-		b.Run("prefix=wide/by=new/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster.", By: store.ByNew}, nil) })
+		orders := []string{store.BySeries: "series", store.ByNew: "new", store.ByRate: "rate", store.BySamples: "samples", store.ByBytes: "bytes", store.ByName: "name"}
+		for by, name := range orders {
+			b.Run("prefix=wide/by="+name+"/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster.", By: store.By(by)}, nil) })
+		}
 		b.Run("prefix=service/by=rate/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: service, By: store.ByRate}, nil) })
 		b.Run("tags=all/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster.", Tags: true}, nil) })
 		created := 0
@@ -87,7 +106,16 @@ func BenchmarkExplore(b *testing.B) {
 		if err != nil || len(all.Tags) == 0 {
 			b.Fatal(all.Tags, err)
 		}
-		b.Run("tag=one/impl=ours", func(b *testing.B) { ask(b, store.Explore{Tag: all.Tags[0].Name}, nil) })
+		for by, name := range orders {
+			if store.By(by) != store.BySamples {
+				b.Run("tag=one/by="+name+"/impl=ours", func(b *testing.B) { ask(b, store.Explore{Tag: all.Tags[0].Name, By: store.By(by)}, nil) })
+			}
+		}
+		for i := 0; i < n; i += 100 { // for each service
+			name := names[i*7919%n]
+			st.Root().Histogram(name[:strings.LastIndexByte(name, '.')+1]+"time"+strconv.Itoa(i), store.Milliseconds)
+		}
+		b.Run("kinds=two/prefix=wide/by=bytes/impl=ours", func(b *testing.B) { ask(b, store.Explore{Prefix: "cluster.", By: store.ByBytes}, nil) })
 		b.Run("prefix=wide/by=series/impl=walk", func(b *testing.B) {
 			m := budget.StartMeter(b)
 			for b.Loop() {
