@@ -18,7 +18,7 @@ import (
 // groups and with what changed since the last one, not with the number of stats.
 //
 // Counts are differences of positions in the sorted index. What cannot be computed
-// from positions is summed for runs of the index, about eight bytes for each stat in
+// from positions is summed for runs of the index, about nine bytes for each stat in
 // all, from the first question on.
 //
 // All methods are safe for concurrent use; answers are made one after the other.
@@ -29,19 +29,13 @@ type Explorer struct {
 	mu    sync.Mutex // guards the rest; taken before the locks of the store
 	names [nameSets]ranking
 	tags  []*tagOrder // latest use last
-	sizes []*sizes    // by block
-}
-
-// sizes are the sizes of the stats of a block.
-type sizes struct {
-	reuse uint32
-	bytes [slotsPerBlock]uint32 // 0: not measured
 }
 
 // NewExplorer returns an explorer of s.
 func (s *Store) NewExplorer() *Explorer {
 	x := &Explorer{s: s, seed: maphash.MakeSeed()}
 	for set := range x.names {
+		x.names[set].shared = sharedSegments
 		x.names[set].key = func(dst []byte, one id) []byte { return textKey(s, dst, one) }
 	}
 	return x
@@ -168,7 +162,9 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 		}
 	}
 	a.setRates()
+	a.segments = bytes.Count(a.prefix, []byte("."))
 	for _, r := range a.rankings {
+		r.setSince(a.since)
 		a.within = append(a.within, r.find(a.prefix, span{0, r.size()}))
 	}
 	if q.Tag != "" && q.Prefix != "" {
@@ -192,35 +188,7 @@ func (x *Explorer) Bytes() (n int) {
 	for _, o := range x.tags {
 		n += o.bytes() + 4*o.size()
 	}
-	for _, b := range x.sizes {
-		if b != nil {
-			n += 4 * slotsPerBlock
-		}
-	}
 	return n
-}
-
-// size returns the size of a stat as it was measured last.
-func (x *Explorer) size(b *block, slot int) uint32 {
-	for int(b.index) >= len(x.sizes) {
-		x.sizes = append(x.sizes, make([]*sizes, len(x.sizes)/4+16)...)
-	}
-	known := x.sizes[b.index]
-	if known == nil || known.reuse != b.reuse {
-		known = &sizes{reuse: b.reuse}
-		x.sizes[b.index] = known
-	}
-	if known.bytes[slot] == 0 {
-		known.bytes[slot] = b.sizeOf(slot)
-	}
-	return known.bytes[slot]
-}
-
-// measure makes the next call of size measure a stat again.
-func (x *Explorer) measure(b *block, slot int) {
-	if int(b.index) < len(x.sizes) && x.sizes[b.index] != nil {
-		x.sizes[b.index].bytes[slot] = 0
-	}
 }
 
 // statBytes is what a stat takes besides its record: its value, its value as of the
@@ -237,12 +205,29 @@ func (b *block) sizeOf(slot int) uint32 {
 	return uint32(min(uint64(n), math.MaxUint32))
 }
 
+// sharedSegments is ranking.shared for names.
+func sharedSegments(a, b []byte) int {
+	a, b = a[:len(a)-2], b[:len(b)-2] // see originKey
+	n, dots := 0, 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		if a[n] == '.' {
+			dots++
+		}
+		n++
+	}
+	if n == len(a) && n == len(b) {
+		dots++
+	}
+	return dots
+}
+
 // answer is the state of an [Explorer] for a question.
 type answer struct {
 	x        *Explorer
 	q        *Explore
 	since    int64
 	prefix   []byte
+	segments int // whole ones in prefix
 	rankings []*ranking
 	within   []span // of the prefix in each ranking
 
@@ -288,7 +273,7 @@ func (a *answer) group(key []byte) []byte {
 }
 
 // note notes the group of a position and returns the position behind the group.
-func (a *answer) note(i, pos, from int) (end int) {
+func (a *answer) note(i, pos int) (end int) {
 	r := a.rankings[i]
 	key := string(a.group(r.keyAt(pos)))
 	p := a.found[key]
@@ -297,13 +282,27 @@ func (a *answer) note(i, pos, from int) (end int) {
 		a.found[key] = p
 	}
 	if p[i].len() == 0 {
-		start := pos
-		if from < pos {
-			start = r.startOf([]byte(key), from, pos)
-		}
-		p[i] = span{start, max(pos+1, r.endOf([]byte(key), pos, a.within[i].to))}
+		p[i] = a.around(i, pos, key)
 	}
 	return p[i].to
+}
+
+// around returns the positions of the group of a position.
+func (a *answer) around(i, pos int, key string) span {
+	r, within := a.rankings[i], a.within[i]
+	if a.segments < maxShared {
+		return r.groupAt(pos, a.segments, within)
+	}
+	return r.find([]byte(key), within)
+}
+
+// search returns the positions of a group.
+func (a *answer) search(i int, key string) span {
+	r, within := a.rankings[i], a.within[i]
+	if a.segments < maxShared {
+		return r.group([]byte(key), a.segments, within)
+	}
+	return r.find([]byte(key), within)
 }
 
 // find finds the groups of a ranking. It reports whether it found all.
@@ -314,19 +313,28 @@ func (a *answer) find(i int) bool {
 		if n == comparedGroups {
 			break
 		}
-		pos = a.note(i, pos, pos)
+		pos = a.note(i, pos)
 	}
 	if pos >= w.to {
 		return true
 	}
 	for k := range sampledGroups {
-		a.note(i, w.from+k*w.len()/sampledGroups, w.from)
+		a.note(i, w.from+k*w.len()/sampledGroups)
 	}
 	switch a.q.By {
 	case ByBytes, ByRate, ByNew:
-		for _, s := range a.rankings[i].heavyRuns(w, heavyGroups, a.q.By, a.since) {
+		r := a.rankings[i]
+		runs, part := r.heavyRuns(a.x, w, heavyGroups, a.q.By)
+		for _, s := range runs {
 			for pos := s.from; pos < s.to; {
-				pos = max(pos+1, a.note(i, pos, w.from))
+				if a.segments < maxShared {
+					g := r.groupAt(pos, a.segments, w)
+					if g.from >= s.from && g.to <= s.to && r.weigh(a.x, g, a.q.By) < part {
+						pos = g.to // it is light
+						continue
+					}
+				}
+				pos = max(pos+1, a.note(i, pos))
 			}
 		}
 	}
@@ -356,7 +364,7 @@ func (a *answer) groups() (out Explored) {
 	for key, p := range a.found {
 		for _, i := range partial {
 			if p[i].len() == 0 {
-				p[i] = a.rankings[i].find([]byte(key), a.within[i])
+				p[i] = a.search(i, key)
 			}
 		}
 		list = append(list, candidate{key: key, places: p})
@@ -364,7 +372,7 @@ func (a *answer) groups() (out Explored) {
 	out.Found = len(list)
 	var total tally
 	for i, r := range a.rankings {
-		r.addTo(a.x, a.within[i], a.since, &total)
+		r.addTo(a.x, a.within[i], &total)
 	}
 	return a.answer(list, total, out, samples)
 }
@@ -378,12 +386,8 @@ func (a *answer) answer(list []candidate, total tally, out Explored, samples map
 			c.sort = float64(c.series())
 		case BySamples:
 			c.sort = samples[c.key]
-		case ByNew:
-			c.sort = float64(a.measure(c).fresh)
-		case ByRate:
-			c.sort = a.measure(c).rate
-		case ByBytes:
-			c.sort = float64(a.measure(c).bytes)
+		case ByNew, ByRate, ByBytes:
+			c.sort = a.weigh(c)
 		}
 	}
 	slices.SortFunc(list, func(a, b candidate) int {
@@ -417,11 +421,29 @@ func (c *candidate) series() int {
 	return n
 }
 
-// measure sums up the stats of a group, once.
+// weigh returns what the order of the answer is about.
+func (a *answer) weigh(c *candidate) (sum float64) {
+	if c.places == nil {
+		switch a.q.By {
+		case ByNew:
+			return float64(c.tally.fresh)
+		case ByRate:
+			return c.tally.rate
+		default:
+			return float64(c.tally.bytes)
+		}
+	}
+	for i, r := range a.rankings {
+		sum += r.weigh(a.x, c.places[i], a.q.By)
+	}
+	return sum
+}
+
+// measure sums up the stats of a group.
 func (a *answer) measure(c *candidate) *tally {
-	if c.tally.series == 0 {
+	if c.places != nil {
 		for i, r := range a.rankings {
-			r.addTo(a.x, c.places[i], a.since, &c.tally)
+			r.addTo(a.x, c.places[i], &c.tally)
 		}
 	}
 	return &c.tally
@@ -465,8 +487,8 @@ func (a *answer) samples() map[string]float64 {
 			if a.found[key] == nil {
 				p := new(places)
 				n := 0
-				for i, r := range a.rankings {
-					p[i] = r.find([]byte(key), a.within[i])
+				for i := range a.rankings {
+					p[i] = a.search(i, key)
 					n += p[i].len()
 				}
 				if n == 0 {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
@@ -227,6 +228,14 @@ func (x *Explorer) appendValue(dst []byte, c *Cursor, one id, name string) (key 
 	return dst, ok
 }
 
+// sharedValue is ranking.shared for the order by the value of a tag.
+func sharedValue(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return 1
+	}
+	return 0
+}
+
 // tagRanking returns the up-to-date ranking of a tag.
 func (x *Explorer) tagRanking(name string) *ranking {
 	s := x.s
@@ -237,6 +246,7 @@ func (x *Explorer) tagRanking(name string) *ranking {
 		return x.updateTag(o)
 	}
 	o := &tagOrder{name: name}
+	o.ranking.shared = sharedValue
 	o.order.asked = true
 	walk := &Cursor{s: s}
 	o.ranking.key = func(dst []byte, one id) []byte {
@@ -287,6 +297,7 @@ func (x *Explorer) updateTag(o *tagOrder) *ranking {
 	chunks := o.order.chunks
 	s.orderMu.Unlock()
 	o.ranking.update(x, chunks)
+	o.ranking.refreshSizes(x)
 	return &o.ranking
 }
 
@@ -302,8 +313,13 @@ func (a *answer) walkTag(v *View) (out Explored, err error) {
 	x, walk := a.x, v.cursor(nil)
 	values := make(map[string]*tally)
 	var total tally
+	var rates [chunkSize]float64
 	for i, r := range a.rankings {
 		r.eachChunk(a.within[i], func(c *chunkSums, from, to int) {
+			clear(rates[:])
+			for _, x := range c.rates {
+				rates[x.index] = float64(x.rate)
+			}
 			for at := from; at < to; at++ {
 				value, ok := x.appendValue(nil, &walk, c.ids[at], a.q.Tag)
 				if !ok {
@@ -314,8 +330,12 @@ func (a *answer) walkTag(v *View) (out Explored, err error) {
 					t = new(tally)
 					values[string(value)] = t
 				}
-				t.addOne(x, c, at, a.since)
-				total.addOne(x, c, at, a.since)
+				fresh := r.fresh(x, c, &c.runs[c.runAt(at)], at, at+1, false)
+				for _, t := range [...]*tally{t, &total} {
+					t.addOne(x, c, at)
+					t.fresh += fresh
+					t.rate += rates[at]
+				}
 			}
 		})
 	}

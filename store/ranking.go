@@ -12,10 +12,14 @@ import (
 // positions the keys with a prefix are, and sums over positions.
 //
 // A count over a prefix is a difference of two positions, which are found by binary
-// search, so it needs no state. Other sums are kept for each run of 64 positions of a
-// chunk. Chunks are immutable, so only new ones are summed.
+// search, so it needs no state. Other sums are kept for each run of about 64 positions
+// of a chunk. Chunks are immutable, so only new ones are summed, and of these only the
+// stats that the chunk before did not have are read.
 type ranking struct {
 	key func(dst []byte, x id) []byte
+	// shared returns the number of segments at the beginning of two keys that are equal,
+	// and one more if all are.
+	shared func(a, b []byte) int
 
 	chunks [][]id
 	starts []int // position of the first id of each chunk, and the number of positions
@@ -25,29 +29,60 @@ type ranking struct {
 	slots   []*chunkSums // by chunkSums.slot
 	free    []uint32
 	places  []uint32 // by id: slot and index of the chunk, if they have the id there
+	blocks  []uint32 // by block: 1 + reuse at the last update, 0: there was none
+	renewed []bool   // by block: since the last update, its ids are those of other stats
 	next    int      // chunk whose sizes are measured next; see refreshSizes
+	since   int64    // when the oldest stat was created that is fresh
+	asked   uint32   // questions
+	floor   int64    // stats without the flag young are older
 
-	buf []byte
+	buf     []byte
+	last    []byte // key of stat
+	stat    id
+	carried []carried // see carry
+	heads   []int     // see group
 }
 
 // chunkSums are the sums of a chunk.
 type chunkSums struct {
-	ids   []id
-	slot  uint32
-	runs  []runSums
-	rates []float32 // by index; nil: all are 0
-	tags  []tagSums // see chunkTags
-	known bool      // tags are summed
+	ids    []id
+	first  []byte // key
+	slot   uint32
+	after  id       // the stat in front of the first, as of common[0]; noID: not known
+	least  uint8    // none of common is less, except the first
+	common []uint8  // by index: segments that the key shares with the one before
+	bytes  []uint16 // by index: size, up to maxSize, and young
+	runs   []runSums
+	rates  []rated
+	tags   []tagSums // see chunkTags
+	known  bool      // tags are summed
 }
 
-// runLength is how many positions a runSums is about.
+// rated is a stat that has a rate.
+type rated struct {
+	index uint16
+	rate  float32
+}
+
+// runLength is how many positions a runSums is about, more or less: twice as many at
+// most, and two neighbors have more together.
 const runLength = 64
 
 type runSums struct {
+	end            uint16 // index
+	fresh          uint16 // stats created at ranking.since or later, if it was asked then
+	asked          uint32
 	oldest, newest int64 // creation, in Unix milliseconds; 0 is unknown
 	bytes          uint64
 	rate           float64
 }
+
+const (
+	maxSize   = 1<<15 - 1     // in chunkSums.bytes; larger sizes are measured each time
+	young     = 1 << 15       // likewise: the stat is possibly as new as ranking.floor
+	maxShared = math.MaxUint8 // in chunkSums.common
+	noID      = math.MaxUint32
+)
 
 // chunkBits are the bits of an index within a chunk.
 const chunkBits = 10
@@ -64,10 +99,16 @@ func (r *ranking) size() int {
 
 // keyAt returns the key at a position. It is valid until the next call.
 func (r *ranking) keyAt(pos int) []byte {
-	n := sort.SearchInts(r.starts, pos+1) - 1
+	n := r.chunkAt(pos)
+	if pos == r.starts[n] {
+		return r.sums[n].first
+	}
 	r.buf = r.key(r.buf[:0], r.chunks[n][pos-r.starts[n]])
 	return r.buf
 }
+
+// chunkAt returns the index of the chunk with a position.
+func (r *ranking) chunkAt(pos int) int { return sort.SearchInts(r.starts, pos+1) - 1 }
 
 // side reports where a key is: before the keys with prefix (-1), among them (0) or
 // behind them (1).
@@ -89,6 +130,29 @@ func (r *ranking) find(prefix []byte, within span) span {
 	return span{from, r.endOf(prefix, from, within.to)}
 }
 
+// group returns the positions of the group whose keys begin with key; see groupAt.
+func (r *ranking) group(key []byte, n int, within span) span {
+	if within.len() == 0 {
+		return within
+	}
+	low, last := r.chunkAt(within.from), r.chunkAt(within.to-1)
+	low += sort.Search(last-low, func(k int) bool { return side(r.sums[low+1+k].first, key) >= 0 })
+	r.heads = r.heads[:0]
+	for i, common := range r.sums[low].common {
+		if i == 0 || int(common) <= n {
+			r.heads = append(r.heads, r.starts[low]+i)
+		}
+	}
+	pos := r.starts[low+1]
+	if k := sort.Search(len(r.heads), func(k int) bool { return side(r.keyAt(r.heads[k]), key) >= 0 }); k < len(r.heads) {
+		pos = r.heads[k]
+	}
+	if pos = max(pos, within.from); pos >= within.to || side(r.keyAt(pos), key) != 0 {
+		return span{pos, pos}
+	}
+	return r.groupAt(pos, n, within)
+}
+
 // endOf returns the end of the keys with prefix, the first of which is at from or
 // ends there.
 func (r *ranking) endOf(prefix []byte, from, to int) int {
@@ -100,15 +164,49 @@ func (r *ranking) endOf(prefix []byte, from, to int) int {
 	return from + sort.Search(min(to, from+step-1)-from, func(i int) bool { return side(r.keyAt(from+i), prefix) > 0 })
 }
 
-// startOf returns the first position from from on with the prefix of the key at pos.
-func (r *ranking) startOf(prefix []byte, from, pos int) int {
-	step := 1
-	for pos-step >= from && side(r.keyAt(pos-step), prefix) >= 0 {
-		pos -= step
-		step *= 2
+// groupAt returns the positions around pos, in within, whose keys share more than n
+// segments. n must be below maxShared.
+func (r *ranking) groupAt(pos, n int, within span) span {
+	s, k := within, r.chunkAt(pos)
+	for j := k; j >= 0 && r.starts[j+1] > within.from; j-- {
+		if i := r.sums[j].startUpTo(min(pos, r.starts[j+1]-1)-r.starts[j], n); i >= 0 {
+			s.from = max(within.from, r.starts[j]+i)
+			break
+		}
 	}
-	low := max(from, pos-step)
-	return low + sort.Search(pos-low, func(i int) bool { return side(r.keyAt(low+i), prefix) >= 0 })
+	for j := k; j < len(r.sums) && r.starts[j] < within.to; j++ {
+		if i := r.sums[j].startFrom(max(pos+1-r.starts[j], 0), n); i < len(r.sums[j].ids) {
+			s.to = min(within.to, r.starts[j]+i)
+			break
+		}
+	}
+	return s
+}
+
+// startUpTo returns the last index up to i whose key shares at most n segments with the
+// one before, -1 if there is none.
+func (c *chunkSums) startUpTo(i, n int) int {
+	if int(c.least) > n {
+		i = min(i, 0)
+	}
+	for i >= 0 && int(c.common[i]) > n {
+		i--
+	}
+	return i
+}
+
+// startFrom returns the first such index from i on, len(c.ids) if there is none.
+func (c *chunkSums) startFrom(i, n int) int {
+	if i == 0 && int(c.common[0]) <= n {
+		return 0
+	}
+	if int(c.least) > n {
+		return len(c.ids)
+	}
+	for i < len(c.ids) && int(c.common[i]) > n {
+		i++
+	}
+	return i
 }
 
 // update makes chunks the chunks of r.
@@ -116,6 +214,7 @@ func (r *ranking) update(x *Explorer, chunks [][]id) {
 	if len(chunks) == len(r.chunks) && (len(chunks) == 0 || &chunks[0] == &r.chunks[0]) {
 		return // they are
 	}
+	r.renew(x.s)
 	old := r.byFirst
 	r.byFirst = make(map[*id]*chunkSums, len(chunks))
 	sums := make([]*chunkSums, len(chunks))
@@ -133,8 +232,7 @@ func (r *ranking) update(x *Explorer, chunks [][]id) {
 	r.starts = append(r.starts, n)
 	for i, ids := range chunks {
 		if sums[i] == nil {
-			sums[i] = &chunkSums{ids: ids}
-			sums[i].carryTags(x, r.before(ids))
+			sums[i] = r.sum(x, ids)
 			r.byFirst[&ids[0]] = sums[i]
 		}
 	}
@@ -142,20 +240,44 @@ func (r *ranking) update(x *Explorer, chunks [][]id) {
 		r.slots[gone.slot] = nil
 		r.free = append(r.free, gone.slot)
 	}
-	for _, c := range sums {
-		if c.runs != nil {
+	for i, c := range sums {
+		if i == 0 {
+			c.after = noID
 			continue
 		}
-		if k := len(r.free); k > 0 {
-			c.slot, r.free = r.free[k-1], r.free[:k-1]
-		} else {
-			c.slot = uint32(len(r.slots))
-			r.slots = append(r.slots, nil)
+		before := chunks[i-1]
+		if one := before[len(before)-1]; c.after != one || r.renewed[one>>slotBits] {
+			c.common[0], c.after = r.sharedBy(one, c.ids[0]), one
 		}
-		r.slots[c.slot] = c
-		r.sum(x, c)
 	}
 	r.chunks, r.sums = chunks, sums
+}
+
+// renew finds the blocks whose stats are others than at the last update.
+func (r *ranking) renew(s *Store) {
+	list := s.blocks.All()
+	r.renewed = append(r.renewed[:0], make([]bool, len(list))...)
+	r.blocks = append(r.blocks, make([]uint32, len(list)-len(r.blocks))...)
+	for i := range list {
+		now := uint32(0)
+		if b := list[i].Load(); b != nil {
+			now = 1 + b.reuse
+		}
+		r.renewed[i] = now != r.blocks[i]
+		r.blocks[i] = now
+	}
+	r.stat = noID
+}
+
+// sharedBy returns the number of segments that the keys of two stats share.
+func (r *ranking) sharedBy(one, next id) uint8 {
+	if r.stat != one {
+		r.last = r.key(r.last[:0], one)
+	}
+	r.buf = r.key(r.buf[:0], next)
+	n := r.shared(r.last, r.buf)
+	r.last, r.buf, r.stat = r.buf, r.last, next
+	return uint8(min(n, maxShared))
 }
 
 // before returns the chunk that was replaced by one with ids, or nil.
@@ -185,41 +307,233 @@ func (r *ranking) place(one id) (*chunkSums, int) {
 	return c, i
 }
 
+// carried describes neighbors that the replaced chunk has as neighbors too.
+type carried struct{ to, from, n int }
+
+// end returns the index in the old chunk behind the stats.
+func (c *carried) end() int { return c.from + c.n }
+
+// carry sets r.carried to the stats that are in the old chunk as well, in order.
+func (r *ranking) carry(old *chunkSums, ids []id) {
+	r.carried = r.carried[:0]
+	if old == nil {
+		return
+	}
+	next := 0
+	for i := 0; i < len(ids); {
+		if next == len(old.ids) || old.ids[next] != ids[i] {
+			c, at := r.place(ids[i])
+			if c != old {
+				i++
+				continue
+			}
+			next = at
+		}
+		run := carried{to: i, from: next}
+		for i < len(ids) && next < len(old.ids) && ids[i] == old.ids[next] && !r.renewed[ids[i]>>slotBits] {
+			i, next = i+1, next+1
+		}
+		if run.n = i - run.to; run.n == 0 {
+			i++
+			continue
+		}
+		r.carried = append(r.carried, run)
+	}
+}
+
 // sum makes the sums of a chunk and notes the places of its ids.
-func (r *ranking) sum(x *Explorer, c *chunkSums) {
-	c.runs = make([]runSums, (len(c.ids)+runLength-1)/runLength)
-	for i, one := range c.ids {
+func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
+	old := r.before(ids)
+	c := &chunkSums{ids: ids, after: noID, least: maxShared, common: make([]uint8, len(ids)), bytes: make([]uint16, len(ids))}
+	c.carryTags(x, old)
+	r.carry(old, ids)
+	if len(r.carried) > 0 && r.carried[0].to+r.carried[0].from == 0 {
+		c.first = old.first
+	} else {
+		r.buf = r.key(r.buf[:0], ids[0])
+		c.first = bytes.Clone(r.buf)
+	}
+	at := 0
+	add := func(to int) {
+		for ; at < to; at++ {
+			c.measure(x, at)
+			c.bytes[at] |= young
+			if at > 0 {
+				c.common[at] = r.sharedBy(ids[at-1], ids[at])
+				c.least = min(c.least, c.common[at])
+			}
+		}
+	}
+	if old != nil {
+		c.least = old.least
+	}
+	for _, have := range r.carried {
+		add(have.to)
+		copy(c.bytes[at:], old.bytes[have.from:have.end()])
+		copy(c.common[at:], old.common[have.from:have.end()])
+		switch {
+		case at > 0:
+			c.common[at] = r.sharedBy(ids[at-1], ids[at])
+			c.least = min(c.least, c.common[at])
+		case have.from > 0:
+			c.after = old.ids[have.from-1]
+		default:
+			c.after = old.after
+		}
+		at += have.n
+	}
+	add(len(ids))
+	r.sumRuns(x, c, old)
+	if k := len(r.free); k > 0 {
+		c.slot, r.free = r.free[k-1], r.free[:k-1]
+		r.slots[c.slot] = c
+	} else {
+		c.slot = uint32(len(r.slots))
+		r.slots = append(r.slots, c)
+	}
+	for i, one := range ids {
 		for int(one) >= len(r.places) {
 			r.places = append(r.places, make([]uint32, max(slotsPerBlock, len(r.places)/4))...)
 		}
 		r.places[one] = c.slot<<chunkBits | uint32(i)
-		b, slot := x.s.at(one)
-		at := b.birth(slot)
-		run := &c.runs[i/runLength]
-		if i%runLength == 0 {
-			run.oldest, run.newest = at, at
-		}
-		run.oldest, run.newest = min(run.oldest, at), max(run.newest, at)
-		run.bytes += uint64(x.size(b, slot))
 	}
+	return c
 }
 
-// refreshed is how many runs refreshSizes measures.
-const refreshed = 64
+// sumRuns makes the runs of a chunk. If all stats of a run of the old chunk are in the
+// new one, its sums are reused; other stats are read.
+func (r *ranking) sumRuns(x *Explorer, c, old *chunkSums) {
+	c.runs = make([]runSums, 0, (len(c.ids)+runLength-1)/runLength+1)
+	var t tally
+	end := func(i int) {
+		c.runs = append(c.runs, runSums{end: uint16(i), oldest: t.oldest, newest: t.newest, bytes: t.bytes})
+		t = tally{}
+	}
+	have := r.carried // those that do not end before i
+	for i := 0; i < len(c.ids); {
+		next, whole, last := i+1, -1, 0
+		if len(have) > 0 && have[0].to <= i {
+			at := have[0].from + i - have[0].to
+			k := old.runAt(at)
+			stop := int(old.runs[k].end)
+			for stop > have[last].end() && last+1 < len(have) && have[last+1].from == have[last].end() {
+				last++
+			}
+			if to := have[last].to + stop - have[last].from; old.startOf(k) == at && stop <= have[last].end() && to-i <= 2*runLength {
+				whole, next = k, to
+			}
+		}
+		if t.series >= runLength || t.series > 0 && t.series+next-i > 2*runLength {
+			end(i)
+		}
+		if whole < 0 {
+			t.addOne(x, c, i)
+		} else {
+			run := &old.runs[whole]
+			t.add(int(run.end)-old.startOf(whole), run.oldest, run.newest, run.bytes, 0)
+			for ; last > 0; last-- {
+				for k := have[0].to + have[0].n; k < have[1].to; k++ {
+					t.addOne(x, c, k)
+				}
+				have = have[1:]
+			}
+		}
+		if i = next; len(have) > 0 && have[0].to+have[0].n <= i {
+			have = have[1:]
+		}
+	}
+	end(len(c.ids))
+}
+
+// startOf returns the first index of a run.
+func (c *chunkSums) startOf(run int) int {
+	if run == 0 {
+		return 0
+	}
+	return int(c.runs[run-1].end)
+}
+
+// runAt returns the run with an index.
+func (c *chunkSums) runAt(i int) int {
+	return sort.Search(len(c.runs), func(n int) bool { return int(c.runs[n].end) > i })
+}
+
+// measure sets the size of the stat at an index.
+func (c *chunkSums) measure(x *Explorer, i int) {
+	b, slot := x.s.at(c.ids[i])
+	c.bytes[i] = c.bytes[i]&young | uint16(min(b.sizeOf(slot), maxSize))
+}
+
+// size returns the size of the stat at an index, as it was measured last if it is below
+// maxSize.
+func (c *chunkSums) size(x *Explorer, i int) uint64 {
+	if n := c.bytes[i] &^ young; n < maxSize {
+		return uint64(n)
+	}
+	b, slot := x.s.at(c.ids[i])
+	return uint64(b.sizeOf(slot))
+}
+
+// fresh returns how many of the stats of a run, from one index to another, are fresh.
+// Each other stat is read once.
+func (r *ranking) fresh(x *Explorer, c *chunkSums, run *runSums, from, to int, whole bool) (n int) {
+	switch {
+	case run.newest < r.since:
+		return 0
+	case run.oldest >= r.since:
+		return to - from
+	case whole && run.asked == r.asked:
+		return int(run.fresh)
+	}
+	for i, size := range c.bytes[from:to] {
+		if size < young {
+			continue
+		}
+		if b, slot := x.s.at(c.ids[from+i]); b.birth(slot) >= r.since {
+			n++
+		} else {
+			c.bytes[from+i] &^= young
+		}
+	}
+	if whole {
+		run.fresh, run.asked = uint16(n), r.asked
+	}
+	return n
+}
+
+// setSince makes the stats fresh that were created at since or later.
+func (r *ranking) setSince(since int64) {
+	r.since = since
+	r.asked++
+	if since == math.MaxInt64 { // none is
+		return
+	}
+	if since < r.floor {
+		for _, c := range r.sums {
+			for i := range c.bytes {
+				c.bytes[i] |= young
+			}
+		}
+	}
+	r.floor = since
+}
+
+// refreshed is how many chunks refreshSizes measures.
+const refreshed = 4
 
 // refreshSizes measures some stats again, others at each call. It is for histograms,
 // which grow.
 func (r *ranking) refreshSizes(x *Explorer) {
-	for left := min(refreshed/(chunkSize/runLength), len(r.sums)); left > 0; left-- {
+	for range min(refreshed, len(r.sums)) {
 		r.next = (r.next + 1) % len(r.sums)
 		c := r.sums[r.next]
-		for i := range c.runs {
-			c.runs[i].bytes = 0
-		}
-		for i, one := range c.ids {
-			b, slot := x.s.at(one)
-			x.measure(b, slot)
-			c.runs[i/runLength].bytes += uint64(x.size(b, slot))
+		i := 0
+		for k := range c.runs {
+			run := &c.runs[k]
+			for run.bytes = 0; i < int(run.end); i++ {
+				c.measure(x, i)
+				run.bytes += c.size(x, i)
+			}
 		}
 	}
 }
@@ -227,28 +541,32 @@ func (r *ranking) refreshSizes(x *Explorer) {
 // clearRates sets all rates to 0.
 func (r *ranking) clearRates() {
 	for _, c := range r.sums {
-		if c.rates == nil {
+		if len(c.rates) == 0 {
 			continue
 		}
-		clear(c.rates)
+		c.rates = c.rates[:0]
 		for i := range c.runs {
 			c.runs[i].rate = 0
 		}
 	}
 }
 
-// setRate sets the rate of a stat that is in the ranking.
+// setRate sets the rate of a stat, which has none yet, if it is in the ranking.
 func (r *ranking) setRate(one id, rate float64) {
-	c, i := r.place(one)
-	if c == nil {
-		return
+	if c, i := r.place(one); c != nil {
+		c.rates = append(c.rates, rated{uint16(i), float32(rate)})
+		c.runs[c.runAt(i)].rate += float64(float32(rate))
 	}
-	if c.rates == nil {
-		c.rates = make([]float32, len(c.ids))
+}
+
+// rate returns the sum of the rates of the stats from one index to another.
+func (c *chunkSums) rate(from, to int) (sum float64) {
+	for _, r := range c.rates {
+		if from <= int(r.index) && int(r.index) < to {
+			sum += float64(r.rate)
+		}
 	}
-	f := float32(rate)
-	c.runs[i/runLength].rate += float64(f - c.rates[i])
-	c.rates[i] = f
+	return sum
 }
 
 // tally sums up stats.
@@ -270,45 +588,65 @@ func (t *tally) add(n int, oldest, newest int64, bytes uint64, rate float64) {
 	t.rate += rate
 }
 
-// addOne adds the stat at index i of a chunk.
-func (t *tally) addOne(x *Explorer, c *chunkSums, i int, since int64) {
+// addOne adds the stat at index i of a chunk, except to t.fresh and t.rate.
+func (t *tally) addOne(x *Explorer, c *chunkSums, i int) {
 	b, slot := x.s.at(c.ids[i])
 	at := b.birth(slot)
-	rate := 0.0
-	if c.rates != nil {
-		rate = float64(c.rates[i])
-	}
-	if at >= since {
-		t.fresh++
-	}
-	t.add(1, at, at, uint64(x.size(b, slot)), rate)
+	t.add(1, at, at, c.size(x, i), 0)
 }
 
-// addTo adds the stats of a span to t. A stat created at since or later is fresh.
-func (r *ranking) addTo(x *Explorer, s span, since int64, t *tally) {
+// addTo adds the stats of a span to t.
+func (r *ranking) addTo(x *Explorer, s span, t *tally) {
+	r.eachRun(s, func(c *chunkSums, run *runSums, from, to int, whole bool) {
+		t.fresh += r.fresh(x, c, run, from, to, whole)
+		if whole {
+			t.add(to-from, run.oldest, run.newest, run.bytes, run.rate)
+			return
+		}
+		for i := from; i < to; i++ {
+			t.addOne(x, c, i)
+		}
+		if run.rate != 0 {
+			t.rate += c.rate(from, to)
+		}
+	})
+}
+
+// weigh returns the sum of what an order of groups is about, over a span.
+func (r *ranking) weigh(x *Explorer, s span, by By) (sum float64) {
+	r.eachRun(s, func(c *chunkSums, run *runSums, from, to int, whole bool) {
+		sum += r.weighRun(x, c, run, from, to, whole, by)
+	})
+	return sum
+}
+
+// weighRun is weigh for some stats of a run, or the whole run.
+func (r *ranking) weighRun(x *Explorer, c *chunkSums, run *runSums, from, to int, whole bool, by By) (sum float64) {
+	switch {
+	case by == ByNew:
+		return float64(r.fresh(x, c, run, from, to, whole))
+	case by == ByRate && whole:
+		return run.rate
+	case by == ByRate && run.rate != 0:
+		return c.rate(from, to)
+	case by == ByBytes && whole:
+		return float64(run.bytes)
+	case by == ByBytes:
+		for i := from; i < to; i++ {
+			sum += float64(c.size(x, i))
+		}
+	}
+	return sum
+}
+
+// eachRun calls f with the runs of a span, and the range of indexes within.
+func (r *ranking) eachRun(s span, f func(c *chunkSums, run *runSums, from, to int, whole bool)) {
 	r.eachChunk(s, func(c *chunkSums, from, to int) {
-		for i := from; i < to; {
-			run, first := &c.runs[i/runLength], i
-			last := min((i/runLength+1)*runLength, len(c.ids))
-			if i%runLength != 0 || last > to {
-				for last = min(last, to); i < last; i++ {
-					t.addOne(x, c, i, since)
-				}
-				continue
-			}
-			i = last
-			t.add(last-first, run.oldest, run.newest, run.bytes, run.rate)
-			switch {
-			case run.newest < since:
-			case run.oldest >= since:
-				t.fresh += last - first
-			default:
-				for _, one := range c.ids[first:last] {
-					if b, slot := x.s.at(one); b.birth(slot) >= since {
-						t.fresh++
-					}
-				}
-			}
+		for k := c.runAt(from); from < to; k++ {
+			run := &c.runs[k]
+			end := min(int(run.end), to)
+			f(c, run, from, end, end-from == int(run.end)-c.startOf(k))
+			from = end
 		}
 	})
 }
@@ -318,57 +656,39 @@ func (r *ranking) eachChunk(s span, f func(c *chunkSums, from, to int)) {
 	if s.len() <= 0 {
 		return
 	}
-	for n := sort.SearchInts(r.starts, s.from+1) - 1; n < len(r.sums) && r.starts[n] < s.to; n++ {
+	for n := r.chunkAt(s.from); n < len(r.sums) && r.starts[n] < s.to; n++ {
 		f(r.sums[n], max(0, s.from-r.starts[n]), min(s.to, r.starts[n+1])-r.starts[n])
 	}
 }
 
-// weigh returns the weight of a run of n stats for an order of groups.
-func (run *runSums) weigh(by By, n int, since int64) float64 {
-	switch by {
-	case ByBytes:
-		return float64(run.bytes)
-	case ByRate:
-		return run.rate
-	default: // ByNew
-		if run.newest < since {
-			return 0
-		}
-		return float64(n) // at most
-	}
-}
-
 // heavyRuns returns about n runs of s: each group of neighbors with more than a part
-// in n of the whole weight has a position in a run.
-func (r *ranking) heavyRuns(s span, n int, by By, since int64) (out []span) {
+// in n of the whole weight, which is returned as well, has a position in a run.
+func (r *ranking) heavyRuns(x *Explorer, s span, n int, by By) (out []span, part float64) {
 	each := func(yield func(span, float64)) {
 		start := s.from
-		r.eachChunk(s, func(c *chunkSums, from, to int) {
-			for i := from; i < to; {
-				last := min((i/runLength+1)*runLength, to)
-				yield(span{start, start + last - i}, c.runs[i/runLength].weigh(by, last-i, since))
-				start, i = start+last-i, last
-			}
+		r.eachRun(s, func(c *chunkSums, run *runSums, from, to int, whole bool) {
+			yield(span{start, start + to - from}, r.weighRun(x, c, run, from, to, whole, by))
+			start += to - from
 		})
 	}
 	total := 0.0
 	each(func(_ span, w float64) { total += w })
-	step := total / float64(n)
-	sum, next := 0.0, step
+	part = total / float64(n)
+	sum, next := 0.0, part
 	each(func(s span, w float64) {
 		if sum += w; w > 0 && sum >= next {
 			out = append(out, s)
-			next += step * (1 + math.Floor((sum-next)/step))
+			next += part * (1 + math.Floor((sum-next)/part))
 		}
 	})
-	return out
+	return out, part
 }
 
 // bytes estimates the memory of r without the ids.
 func (r *ranking) bytes() int {
-	n := 4*cap(r.places) + 16*cap(r.starts)
+	n := 4*cap(r.places) + 16*cap(r.starts) + 5*cap(r.blocks)
 	for _, c := range r.sums {
-		n += int(unsafe.Sizeof(*c)) + 96 + int(unsafe.Sizeof(runSums{}))*cap(c.runs) + 4*cap(c.rates)
+		n += int(unsafe.Sizeof(*c)) + 96 + cap(c.first) + cap(c.common) + 2*cap(c.bytes) + int(unsafe.Sizeof(runSums{}))*cap(c.runs) + 8*cap(c.rates)
 		for i := range c.tags {
 			n += int(unsafe.Sizeof(tagSums{})) + 4*cap(c.tags[i].hashes)
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,16 +66,27 @@ func TestRankingFindsPositions(t *testing.T) {
 		if got != want {
 			t.Fatalf("prefix %q within %v: found %v, want %v", prefix, within, got, want)
 		}
-		if !has(of) {
-			continue
-		}
-		first := of
-		for first > 0 && has(first-1) {
-			first--
-		}
-		low := random.IntN(of + 1)
-		if got, want := r.startOf(prefix, low, of), max(low, first); got != want {
-			t.Fatalf("prefix %q starts at %d before %d from %d on, want %d", prefix, got, of, low, want)
+		if n := bytes.Count(prefix, []byte(".")); within.from <= of && of < within.to {
+			group := func(i int) string {
+				parts := bytes.SplitAfter(keys[i], []byte("."))
+				if len(parts) > n+1 {
+					return string(bytes.Join(parts[:n+1], nil))
+				}
+				return string(keys[i])
+			}
+			want := span{of, of + 1}
+			for want.from > within.from && group(want.from-1) == group(of) {
+				want.from--
+			}
+			for want.to < within.to && group(want.to) == group(of) {
+				want.to++
+			}
+			if got := r.group([]byte(group(of)), n, within); got != want {
+				t.Fatalf("the group %q within %v is %v, want %v", group(of), within, got, want)
+			}
+			if got := r.groupAt(of, n, within); got != want {
+				t.Fatalf("the group of %q, by %d segments, within %v is %v, want %v", keys[of], n+1, within, got, want)
+			}
 		}
 	}
 }
@@ -126,6 +138,15 @@ func TestRankingSumsUp(t *testing.T) {
 				t.Fatalf("stat %d has no place", one)
 			}
 		}
+		for _, c := range r.sums {
+			for k, last := 0, 0; k < len(c.runs); k++ {
+				n := int(c.runs[k].end) - c.startOf(k)
+				if n < 1 || n > 2*runLength || k > 0 && last+n <= runLength {
+					t.Fatalf("run %d of %d has %d stats, the one before %d", k, len(c.runs), n, last)
+				}
+				last = n
+			}
+		}
 		for range 40 {
 			from := random.IntN(len(all) + 1)
 			s := span{from, from + random.IntN(len(all)+1-from)}
@@ -134,7 +155,13 @@ func TestRankingSumsUp(t *testing.T) {
 			}
 			since := now.Add(-time.Duration(random.IntN(400)) * time.Second).UnixMilli()
 			var got, want tally
-			r.addTo(x, s, since, &got)
+			r.setSince(since)
+			r.addTo(x, s, &got)
+			for by, want := range map[By]float64{ByNew: float64(got.fresh), ByRate: got.rate, ByBytes: float64(got.bytes)} {
+				if w := r.weigh(x, s, by); w != want {
+					t.Fatalf("round %d, span %v: the weight for order %d is %v, want %v", round, s, by, w, want)
+				}
+			}
 			for _, one := range all[s.from:s.to] {
 				b, i := st.at(one)
 				at := b.birth(i)
@@ -174,8 +201,24 @@ func TestRankingKeepsSumsOfChunks(t *testing.T) {
 	if r = rankingOf(t, x, Explore{}); !slices.Equal(r.sums, before) {
 		t.Error("the sums were made again although nothing changed")
 	}
+	for _, c := range r.sums {
+		for i := range c.bytes {
+			c.bytes[i] = 9 // what is measured again has more
+		}
+	}
 	st.Root().Counter("c2000x")
 	r = rankingOf(t, x, Explore{})
+	measured := 0
+	for _, c := range r.sums {
+		for i := range c.bytes {
+			if c.size(x, i) != 9 {
+				measured++
+			}
+		}
+	}
+	if measured != 1 {
+		t.Errorf("the sizes of %d stats were read, want that of the new one", measured)
+	}
 	kept := 0
 	for _, c := range r.sums {
 		if slices.Contains(before, c) {
@@ -257,16 +300,18 @@ func TestHeavyRuns(t *testing.T) {
 		heavy []int // positions
 		runs  int   // at most
 	}{
-		"rate":            {ByRate, 0, all, []int{1234}, 1},
-		"rate in a part":  {ByRate, 0, span{1200, 1300}, []int{1234}, 1},
-		"rate elsewhere":  {ByRate, 0, span{2000, 5000}, nil, 0},
-		"bytes":           {ByBytes, 0, all, []int{4000}, 10},
-		"new":             {ByNew, since + 1, all, nil, 10},
-		"new among equal": {ByNew, since, span{0, 3000}, []int{2999}, 1},
-		"none is new":     {ByNew, math.MaxInt64, all, nil, 0},
-		"all are new":     {ByNew, 0, all, []int{}, 10},
+		"rate":           {ByRate, 0, all, []int{1234}, 1},
+		"rate in a part": {ByRate, 0, span{1200, 1300}, []int{1234}, 1},
+		"rate elsewhere": {ByRate, 0, span{2000, 5000}, nil, 0},
+		"bytes":          {ByBytes, 0, all, []int{4000}, 10},
+		"new":            {ByNew, since + 1, all, nil, 10},
+		"new in a run":   {ByNew, since, span{0, 3001}, []int{3000}, 1},
+		"new behind":     {ByNew, since, span{0, 3000}, nil, 0},
+		"none is new":    {ByNew, math.MaxInt64, all, nil, 0},
+		"all are new":    {ByNew, 0, all, []int{}, 10},
 	} {
-		runs := r.heavyRuns(tt.in, 10, tt.by, tt.since)
+		r.setSince(tt.since)
+		runs, part := r.heavyRuns(x, tt.in, 10, tt.by)
 		if len(runs) > tt.runs {
 			t.Errorf("%s: %d runs %v, want %d at most", name, len(runs), runs, tt.runs)
 		}
@@ -280,15 +325,15 @@ func TestHeavyRuns(t *testing.T) {
 		}
 		var total, sum float64 // sum is the weight since the last run
 		weigh := func(f func(s span, w float64)) {
-			r.eachChunk(tt.in, func(c *chunkSums, from, to int) {
+			r.eachRun(tt.in, func(c *chunkSums, run *runSums, from, to int, whole bool) {
 				start := r.starts[slices.Index(r.sums, c)]
-				for i := from; i < to; i = (i/runLength + 1) * runLength {
-					end := min((i/runLength+1)*runLength, to)
-					f(span{start + i, start + end}, c.runs[i/runLength].weigh(tt.by, end-i, tt.since))
-				}
+				f(span{start + from, start + to}, r.weighRun(x, c, run, from, to, whole, tt.by))
 			})
 		}
 		weigh(func(_ span, w float64) { total += w })
+		if part != total/10 {
+			t.Errorf("%s: a part is %v, want a tenth of %v", name, part, total)
+		}
 		weigh(func(s span, w float64) {
 			if sum += w; slices.Contains(runs, s) {
 				sum = 0
@@ -371,7 +416,57 @@ func TestExplorerBytes(t *testing.T) {
 		t.Errorf("%d bytes more with the sums of a tag", more)
 	}
 	rankingOf(t, x, Explore{Tag: "proxy.cluster_name"})
-	if more := x.Bytes() - counted; more < 8*n || more > 13*n {
+	if more := x.Bytes() - counted; more < 8*n || more > 15*n {
 		t.Errorf("%d bytes more with the order of a tag", more)
+	}
+}
+
+// TestSumsOfReusedIDs: stats with the ids and names of stats that ended have their own sums.
+func TestSumsOfReusedIDs(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	st := New(Options{Now: func() time.Time { return now }})
+	net := st.ScopeWith("", ScopeOptions{Network: true})
+	create := func() (all []id) {
+		for i := range 2 * slotsPerBlock {
+			net.Counter(fmt.Sprintf("n%04d", i))
+		}
+		v := st.View()
+		defer v.Close()
+		for c := v.ByName(Scalars); c.Next(); {
+			all = append(all, c.ID())
+		}
+		return all
+	}
+	x := st.NewExplorer()
+	ids := create()
+	rankingOf(t, x, Explore{})
+	st.RemoveNetwork(func(string) bool { return true })
+	now = now.Add(time.Hour)
+	if again := create(); !slices.Equal(again[:100], ids[slotsPerBlock:][:100]) && !slices.Equal(again, ids) {
+		t.Fatalf("the ids %v… are not used again: %v…", ids[:5], again[:5])
+	}
+	got, err := x.Explore(Explore{Since: now})
+	if err != nil || got.Total.New != len(ids) || !got.Total.First.Equal(now) {
+		t.Errorf("%d stats are new, the oldest of %v (%v), want %d of %v", got.Total.New, got.Total.First, err, len(ids), now)
+	}
+}
+
+// TestGroupsOfLongNames: names with more segments than are counted have the right groups.
+func TestGroupsOfLongNames(t *testing.T) {
+	st := New(Options{})
+	long := strings.Repeat("a.", 300)
+	for _, name := range []string{"b.c", "b.d", "e", "f.g"} {
+		st.Root().Counter(long + name)
+	}
+	x := st.NewExplorer()
+	for n := 253; n <= 300; n++ {
+		got, err := x.Explore(Explore{Prefix: long[:2*n], Limit: 10, By: ByName})
+		want := 1
+		if n == 300 {
+			want = 3
+		}
+		if err != nil || len(got.Groups) != want || n < 300 && got.Groups[0].Series != 4 || n == 300 && got.Groups[0].Series != 2 {
+			t.Errorf("under %d segments: %+v, %v", n, got.Groups, err)
+		}
 	}
 }
