@@ -202,7 +202,7 @@ func TestListenerHTTP(t *testing.T) {
 func TestListenerHTTPStats(t *testing.T) {
 	dir := t.TempDir()
 	cert := pair(t, dir, 0xa1, time.Now().Add(time.Hour))
-	leave := make(chan struct{})
+	leave := make(chan string)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || !r.TLS.HandshakeComplete {
 			t.Errorf("TLS state %+v", r.TLS)
@@ -223,8 +223,18 @@ func TestListenerHTTPStats(t *testing.T) {
 		case "/missing":
 			http.NotFound(w, r)
 		case "/leave":
-			close(leave)
+			leave <- r.URL.Path
 			<-r.Context().Done()
+		case "/ignore": // errors of writes
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, "h")
+			w.(http.Flusher).Flush()
+			leave <- r.URL.Path
+			<-r.Context().Done()
+			for range 100 {
+				_, _ = io.WriteString(w, "i")
+				w.(http.Flusher).Flush()
+			}
 		}
 	})
 	r := start(t, server.Config{Admin: anyPort(), Loggers: quiet(t), Listeners: []server.Listener{{
@@ -234,33 +244,45 @@ func TestListenerHTTPStats(t *testing.T) {
 	pool.AddCert(cert)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	at := r.Listeners().List()[0].Addresses[0].String()
-	for path, want := range map[string]string{"/nothing": "", "/flush": "", "/copy": "hello", "/hijack": "hello", "/missing": "404 page not found\n"} {
-		resp, err := client.Get("https://" + at + path)
-		if err != nil {
-			t.Fatal(err)
+	for _, closes := range []bool{false, true} {
+		for path, want := range map[string]string{"/nothing": "", "/flush": "", "/copy": "hello", "/missing": "404 page not found\n"} {
+			resp, err := client.Get("https://" + at + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if string(b) != want || err != nil || resp.Close != closes {
+				t.Errorf("%s: got %q, %v, closes %t, want %t", path, b, err, resp.Close, closes)
+			}
 		}
-		b, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if string(b) != want || err != nil {
-			t.Errorf("%s: got %q, %v", path, b, err)
-		}
+		r.post(t, "/healthcheck/fail")
 	}
-	client.CloseIdleConnections()
-	c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool})
+	resp, err := client.Get("https://" + at + "/hijack")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(c, "GET /leave HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
+	if b, err := io.ReadAll(resp.Body); string(b) != "hello" || err != nil {
+		t.Errorf("hijacked: got %q, %v", b, err)
 	}
-	<-leave
-	_ = c.Close()
+	resp.Body.Close()
+	for _, path := range []string{"/leave", "/ignore"} {
+		c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-leave
+		_ = c.Close()
+	}
 	below := "listener." + strings.ReplaceAll(at, ":", "_") + ".http.web.downstream_rq_"
 	for name, want := range map[string]string{
-		"http.web.downstream_rq_total": "6", "http.web.downstream_rq_completed": "6", "http.web.downstream_rq_active": "0",
-		"http.web.downstream_rq_2xx": "5", "http.web.downstream_rq_4xx": "1", "http.web.downstream_rq_5xx": "0",
-		"http.web.downstream_rq_rx_reset": "1", "http.web.downstream_rq_tx_reset": "0", "http.web.downstream_cx_active": "0",
-		"http.web.downstream_cx_destroy_remote_active_rq": "1", below + "2xx": "5", below + "completed": "6",
+		"http.web.downstream_rq_total": "11", "http.web.rq_total": "11", "http.web.downstream_rq_completed": "11", "http.web.downstream_rq_active": "0",
+		"http.web.downstream_rq_2xx": "9", "http.web.downstream_rq_4xx": "2", "http.web.downstream_rq_5xx": "0",
+		"http.web.downstream_rq_rx_reset": "2", "http.web.downstream_rq_tx_reset": "0", "http.web.downstream_cx_active": "0",
+		"http.web.downstream_cx_destroy_remote_active_rq": "2", below + "2xx": "9", below + "completed": "11",
 	} {
 		eventually(t, name+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+name+"$") == name+": "+want+"\n" })
 	}
@@ -269,7 +291,7 @@ func TestListenerHTTPStats(t *testing.T) {
 	defer v.Close()
 	for k := range store.KindHistogram + 1 {
 		for c := v.ByFamily(k); c.Next(); {
-			if f := c.Family(); f != nil && strings.Contains(f.String(), "downstream") && described[f.String()].Help == "" {
+			if f := c.Family(); f != nil && strings.HasPrefix(f.String(), "http.") && described[f.String()].Help == "" {
 				t.Errorf("%s has no help text", f)
 			}
 		}

@@ -33,20 +33,20 @@ type httpPort struct {
 	*port
 	server *Server
 
-	rqTotal, rqTimeout, rqRxReset, rqTxReset     *store.Counter
-	cxTotal, cxRxBytes, cxTxBytes, cxIdleTimeout *store.Counter
-	rqActive, cxActive                           *store.Gauge
-	rqTime, cxLength                             *store.Histogram
-	cxDestroy, cxDestroyActiveRq                 [3]*store.Counter // in all, by us, by the client
-	rqCompleted                                  [2]*store.Counter // the second one is below listener.<address>
-	rqClass                                      [2][5]*store.Counter
+	routed, rqTotal, rqTimeout, rqRxReset, rqTxReset *store.Counter
+	cxTotal, cxRxBytes, cxTxBytes, cxIdleTimeout     *store.Counter
+	rqActive, cxActive                               *store.Gauge
+	rqTime, cxLength                                 *store.Histogram
+	cxDestroy, cxDestroyActiveRq                     [3]*store.Counter // in all, by us, by the client
+	rqCompleted                                      [2]*store.Counter // the second one is below listener.<address>
+	rqClass                                          [2][5]*store.Counter
 }
 
 func (s *Server) newHTTPPort(p *port) *httpPort {
 	own, name := s.store.Own(), "http."+tokenPart(p.cfg.Name)
 	sc := own.Scope(name)
 	sc.Help(map[string]string{ // of what the administration port does not count
-		"downstream_rq_completed": "Responses.", "downstream_rq_timeout": "Requests that did not arrive in time.",
+		"rq_total": "Requests passed to the handler.", "downstream_rq_completed": "Responses.", "downstream_rq_timeout": "Requests that did not arrive in time.",
 		"downstream_rq_rx_reset": "Requests whose client left before the end of the response.", "downstream_rq_tx_reset": "Responses that the server broke off.",
 		"downstream_cx_total": "Accepted connections.", "downstream_cx_active": "Open connections.",
 		"downstream_cx_length_ms":      "Time from accepting a connection to closing it.",
@@ -59,7 +59,7 @@ func (s *Server) newHTTPPort(p *port) *httpPort {
 	})
 	counter := func(name string) *store.Counter { return sc.Counter("downstream_" + name) }
 	h := &httpPort{
-		port: p, server: s,
+		port: p, server: s, routed: sc.Counter("rq_total"),
 		rqTotal: counter("rq_total"), rqTimeout: counter("rq_timeout"), rqRxReset: counter("rq_rx_reset"), rqTxReset: counter("rq_tx_reset"),
 		cxTotal: counter("cx_total"), cxRxBytes: counter("cx_rx_bytes_total"), cxTxBytes: counter("cx_tx_bytes_total"), cxIdleTimeout: counter("cx_idle_timeout"),
 		rqActive: sc.Gauge("downstream_rq_active"), cxActive: sc.Gauge("downstream_cx_active"),
@@ -130,6 +130,7 @@ func (h *httpPort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &httpAnswer{fullWriter: w.(fullWriter), conn: c}
 	c.serving.Store(true)
 	h.rqTotal.Inc()
+	h.routed.Inc()
 	h.rqActive.Inc()
 	whole := false
 	defer func() { // also after a panic

@@ -13,7 +13,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
-	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/httptransport"
@@ -88,7 +87,7 @@ func newProxy(cfg server.Config, routes []Route) (*server.Server, error) {
 		l := server.Listener{
 			Name: r.Name, Address: r.Address, Direction: listeners.Inbound,
 			ReadTimeout: r.ReadTimeout.or(time.Minute), WriteTimeout: r.WriteTimeout.or(time.Minute), IdleTimeout: r.IdleTimeout.or(time.Minute),
-			HTTP: handler(t, cfg.Store.Own().Scope("http."+r.Name).Counter("rq_total")),
+			HTTP: handler(t),
 		}
 		if r.TLS != nil {
 			l.TLS = &certs.Files{Chain: r.TLS.Chain, Key: r.TLS.Key}
@@ -101,13 +100,12 @@ func newProxy(cfg server.Config, routes []Route) (*server.Server, error) {
 }
 
 // handler returns the handler of a listener.
-func handler(t *httptransport.Transport, routed *store.Counter) http.Handler {
+func handler(t *httptransport.Transport) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Transport: t, Rewrite: rewrite, FlushInterval: -1, ErrorHandler: httptransport.HandleError,
 		ErrorLog: log.New(io.Discard, "", 0), // responses that are broken off are counted
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		routed.Inc()
 		_ = http.NewResponseController(w).EnableFullDuplex() // or the server would take the rest of the request first
 		w.Header()["Content-Type"] = nil                     // not guessed
 		proxy.ServeHTTP(w, r)
