@@ -521,6 +521,7 @@ func TestMessages(t *testing.T) {
 		}
 		w.Header().Set("X-Seen", fmt.Sprint(r.Method, " ", r.URL, " ", r.Host, " ", len(body), " ", r.Header["Connection"], r.Header["Upgrade"], " ", r.Header.Get("X-Own")))
 		w.Header().Set("Keep-Alive", "timeout=5")
+		w.Header()["Content-Type"] = nil
 		w.WriteHeader(201)
 		_, _ = w.Write(body)
 	})
@@ -531,7 +532,7 @@ func TestMessages(t *testing.T) {
 		want         string
 		size         int
 	}{
-		{"GET", "/a?b=%20c&d", nil, "GET /a?b=%20c&d example.test 0 [] [] mine", 0},
+		{"GET", "/a?b=%20c&d=%zz", nil, "GET /a?b=%20c&d=%zz example.test 0 [] [] mine", 0},
 		{"POST", "/p", strings.NewReader(strings.Repeat("x", 100_000)), "POST /p example.test 100000 [] [] mine", 100_000},
 		{"PUT", "/chunked", io.MultiReader(strings.NewReader("one"), strings.NewReader("two")), "PUT /chunked example.test 6 [] [] mine", 6},
 		{"HEAD", "/h", nil, "HEAD /h example.test 0 [] [] mine", 0},
@@ -551,7 +552,7 @@ func TestMessages(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if err != nil || resp.StatusCode != 201 || len(body) != tt.size || resp.Header.Get("X-Seen") != tt.want || resp.Header.Get("Keep-Alive") != "" {
+		if err != nil || resp.StatusCode != 201 || len(body) != tt.size || resp.Header.Get("X-Seen") != tt.want || resp.Header.Get("Keep-Alive") != "" || resp.Header["Content-Type"] != nil {
 			t.Errorf("%s %s: %d, %d bytes, %v; %v\nwant %s", tt.method, tt.path, resp.StatusCode, len(body), resp.Header, err, tt.want)
 		}
 	}

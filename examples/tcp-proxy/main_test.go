@@ -160,3 +160,38 @@ func TestHostGoesDown(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNoHostAccepts stops the only host: the connection of a client ends, and is counted.
+func TestNoHostAccepts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	srv, err := newProxy("127.0.0.1:0", "127.0.0.1:0", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	<-srv.Initialized()
+	l.Close()
+	c, err := net.Dial("tcp", srv.Listeners().List()[0].Addresses[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n, err := c.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	const name = "cluster.backend.upstream_cx_connect_attempts_exceeded"
+	if got := string(srv.Admin().Request("GET", "/stats?filter=^"+name, nil).Body); got != name+": 1\n" {
+		t.Errorf("stats: %q", got)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
