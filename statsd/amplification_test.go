@@ -60,7 +60,7 @@ func floods() []flood {
 		{name: "blank-datagrams", n: 100_000, packet: func(int) string { return "\n" }, kept: 1},
 		{name: "invalid-lines", n: 10, packet: func(int) string { return strings.Repeat("x\n", 30_000) }, kept: 1},
 		{name: "packed-values", n: 100, packet: func(int) string { return "t" + strings.Repeat(":1", 4000) + "|ms" }, kept: 1},
-		{name: "hard-numbers", n: 20, packet: func(int) string { return "q" + strings.Repeat(":6.1164319251217312675e300", 300) + "|g" }, kept: 1},
+		{name: "hard-numbers", n: 20, packet: func(int) string { return "q" + strings.Repeat(":6.1164319251217312675e300:1e-330", 240) + "|g" }, kept: 1},
 		{name: "tag-errors", n: 100, packet: func(int) string { return "a:1|c|#" + strings.Repeat("a,", 4000) }, kept: 1},
 		{name: "events", n: 10_000, packet: func(int) string { return "_e{1,1}:a|b" }, kept: 8},
 		{name: "service-checks", n: 5_000, packet: func(i int) string { return "_sc|" + digits(i) + "|0" }, kept: 20},

@@ -749,6 +749,32 @@ func TestChecksAsMetrics(t *testing.T) {
 	}
 }
 
+// TestHardNumbers are hard to round as strconv does: digits after the 19th do not
+// count, nor do numbers below the normal ones.
+func TestHardNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want float64
+	}{
+		{"1e-320", 0}, {"-5e-324", 0}, {"1e-99999999999999999999", 0}, {"0e99999999999999999999", 0}, {"2.225073858507201383e-308", 0},
+		{"2.2250738585072014e-308", 0x1p-1022}, {"222507385850720140000000e-331", 0x1p-1022}, {"-2.225073858507201384e-308", -0x1p-1022},
+		{"1.7976931348623157e308", math.MaxFloat64}, {"1.797693134862315807999e308", math.MaxFloat64}, {"-1797693134862315807e290", -math.MaxFloat64},
+		{"1.797693134862315808e308", math.Inf(1)}, {"2e308", math.Inf(1)}, {"0.0002e312", math.Inf(1)}, {"1e99999999999999999999", math.Inf(1)},
+		{"6.1164319251217312675e300", 6.116431925121731267e300}, {"12345678901234567890123e-3", 12345678901234567890.123},
+		{"0.00000000000000000000000000012345678901234567899", 1.2345678901234567899e-28},
+		// Halfway between 1 and the next number, and above it only by the digits at the end.
+		{"1.00000000000000011102230246251565404236316680908203126", 1},
+	} {
+		got, r := parseNumber([]byte(tt.text))
+		if r == NotFinite {
+			got = math.Inf(1)
+		}
+		if r != OK && r != NotFinite || got != tt.want || math.Signbit(got) && got == 0 {
+			t.Errorf("%s: %v, %v, want %v", tt.text, got, r, tt.want)
+		}
+	}
+}
+
 // TestExponents must have digits and nothing else.
 func TestExponents(t *testing.T) {
 	for text, want := range map[string]string{"1e2": "100", "1E2": "100", "1e+2": "100", "1e-2": "0.01", "1e": "", "1e+": "", "1e2x": "", "1e/": "", "1e:": "", "1f2": "", "1e2.5": ""} {

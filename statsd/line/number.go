@@ -76,8 +76,8 @@ func (s *Sample) value(part []byte, signed, anyTimer bool) (float64, Reason) {
 var pow10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // parseNumber parses all of b as a decimal number. It returns BadValue if b is
-// not a number and NotFinite if its value is not finite. It rounds as strconv
-// does: up to 15 digits, the digits and the power of ten are exact, and so is
+// not a number and NotFinite if its value is not finite. It rounds the digits that
+// count, see parseLong, as strconv does: up to 15 digits, the digits and the power of ten are exact, and so is
 // the rounding of their quotient.
 func parseNumber(b []byte) (float64, Reason) {
 	i := 0
@@ -118,31 +118,77 @@ func parseNumber(b []byte) (float64, Reason) {
 	return v, OK
 }
 
+const (
+	maxDigits = 19 // of a number that count
+
+	// The first digits of the smallest number that rounds to infinity, e308, and of
+	// the smallest normal number, e-308.
+	infinite = "1797693134862315808"
+	normal   = "2225073858507201384"
+)
+
 // parseLong is parseNumber for numbers with many digits or with an exponent at
-// b[i].
+// b[i]. Digits after the first maxDigits count as zeros, and numbers below the normal
+// range of float64 are zero: strconv takes a thousand times as long
+// for them as for others, so that a small flood could keep a processor busy.
 func parseLong(b []byte, i int) (float64, Reason) {
+	exp := 0 // of the last digit
 	if i < len(b) {
 		if b[i]|0x20 != 'e' {
 			return 0, BadValue
 		}
-		i++
-		if i < len(b) && (b[i] == '-' || b[i] == '+') {
-			i++
+		digits := b[i+1:]
+		negative := len(digits) > 0 && digits[0] == '-'
+		if negative || len(digits) > 0 && digits[0] == '+' {
+			digits = digits[1:]
 		}
-		if i == len(b) {
+		if len(digits) == 0 {
 			return 0, BadValue
 		}
-		for _, c := range b[i:] {
+		for _, c := range digits {
 			if c-'0' > 9 {
 				return 0, BadValue
 			}
+			exp = min(exp*10+int(c-'0'), 1<<20) // more than a line has digits
+		}
+		if negative {
+			exp = -exp
 		}
 	}
-	v, _ := strconv.ParseFloat(text(b), 64)
-	if math.IsInf(v, 0) {
+	var buf [32]byte
+	n, fraction := 0, false
+	for _, c := range b[:i] {
+		switch {
+		case c == '-' || c == '+':
+		case c == '.':
+			fraction = true
+		case n == 0 && c == '0' || n == maxDigits: // leading zeros, digits that do not count
+			if n > 0 {
+				exp++
+			}
+			if fraction {
+				exp--
+			}
+		default:
+			buf[n] = c
+			n++
+			if fraction {
+				exp--
+			}
+		}
+	}
+	digits := buf[:n]
+	switch e := exp + n - 1; { // of the first digit
+	case n == 0 || e < -308 || e == -308 && string(digits) < normal:
+		return 0, OK
+	case e > 308 || e == 308 && string(digits) >= infinite:
 		return 0, NotFinite
 	}
-	return v + 0, OK
+	v, _ := strconv.ParseFloat(text(strconv.AppendInt(append(digits, 'e'), int64(exp), 10)), 64)
+	if b[0] == '-' {
+		v = -v
+	}
+	return v, OK
 }
 
 // notNumber distinguishes infinities and NaN from other text.

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"regexp"
@@ -245,6 +246,24 @@ func refClean(s string) string {
 	}, s)
 }
 
+// refFloat reads a number with at most 19 digits, which is not close to zero.
+func refFloat(s string) float64 {
+	digits, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	cut, n := []byte(digits), 0
+	for i, c := range cut {
+		if n > 0 && c == '0' || c >= '1' && c <= '9' {
+			if n++; n > 19 {
+				cut[i] = '0'
+			}
+		}
+	}
+	f, _ := strconv.ParseFloat(string(cut)+"e"+cmp.Or(exponent, "0"), 64)
+	if math.Abs(f) < 0x1p-1022 {
+		return 0
+	}
+	return f
+}
+
 func refRate(s string) (float64, bool) {
 	if !refNumber.MatchString(s) {
 		return 0, false
@@ -270,7 +289,7 @@ func refValues(s *refSample) string {
 		if !refNumber.MatchString(part) {
 			return "bad_value"
 		}
-		f, _ := strconv.ParseFloat(part, 64)
+		f := refFloat(part)
 		if math.IsInf(f, 0) {
 			return "not_finite"
 		}
