@@ -30,14 +30,14 @@ func StartMeter(b *testing.B) *Meter {
 // Start resumes after Stop.
 func (m *Meter) Start() {
 	if !m.running {
-		m.running, m.started = true, processTime()
+		m.running, m.started = true, ProcessTime()
 	}
 }
 
 // Stop pauses the meter until Start.
 func (m *Meter) Stop() {
 	if m.running {
-		m.sum, m.running = m.sum+processTime()-m.started, false
+		m.sum, m.running = m.sum+ProcessTime()-m.started, false
 	}
 }
 

@@ -4,5 +4,5 @@ package budget
 
 import "time"
 
-// processTime returns 0, because this system does not report process times.
-func processTime() time.Duration { return 0 }
+// ProcessTime returns 0, because this system does not report process times.
+func ProcessTime() time.Duration { return 0 }

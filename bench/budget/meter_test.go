@@ -9,7 +9,7 @@ import (
 
 // spin uses some processor time.
 func spin(d time.Duration) {
-	for end := processTime() + d; processTime() < end; {
+	for end := ProcessTime() + d; ProcessTime() < end; {
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processTime returns the processor time that this process has used.
-func processTime() time.Duration {
+// ProcessTime returns the processor time that this process has used.
+func ProcessTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
 		return 0
