@@ -12,7 +12,7 @@ import (
 func nasty() []string {
 	return []string{
 		"a", "b", "a.b", "a_b", "a-b", "stat", "stat_count", "stat_sum", "stat_bucket", "x_total", "x", "9lives",
-		"le", "quantile", "__name__", "-_name", "text_value", "true", "\"", "\\", "\n", "<i>", "&", "'", "\x00", "\xff\xfe",
+		"le", "quantile", "__name__", "-_name", "text_value", "true", "\"", "\\", "\n", "<i>", "&", "'", "\x00", "\xff\xfe", "\x80",
 		"é", "\u2028", "cluster.one.upstream_rq_200", "cluster.one.upstream_rq_total", "_counter", "proxy.a", " ", "{", "}", "=", ",", "#", "", ":", "a:b",
 	}
 }
