@@ -137,6 +137,41 @@ func TestRing(t *testing.T) {
 	}
 }
 
+// TestRingStaysAsLong: a ring limited by bytes holds as many equal ticks after twice the time.
+func TestRingStaysAsLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{RingBytes: 4096})
+		a := w.store.Root().Counter("a")
+		c, err := w.stream.Subscribe(deltastream.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		last := 1 // Subscribe takes the first position
+		held := func() (n int) {
+			for range 100 {
+				a.Inc()
+				w.stream.Tick()
+				last++
+			}
+			for ; ; n++ {
+				p := &page{}
+				end := w.listen(p, deltastream.Request{LastEventID: fmt.Sprintf("7.%d", last-n-1)})
+				reset := strings.Contains(p.take(), "event: reset")
+				if err := end(); err != nil {
+					t.Error(err)
+				}
+				if reset {
+					return n
+				}
+			}
+		}
+		if first, second := held(), held(); first < 2 || first > 99 || first != second {
+			t.Errorf("%d ticks, then %d", first, second)
+		}
+	})
+}
+
 // TestLongestInterval: a request cannot ask for fewer events than one in 30 s, or
 // more than the stream has.
 func TestLongestInterval(t *testing.T) {
