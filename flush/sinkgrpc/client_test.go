@@ -321,6 +321,9 @@ func TestNewRefuses(t *testing.T) {
 	if tr, err := New(Config{Config: sinkhttp.Config{URL: "http://a"}, Method: method}); err == nil {
 		t.Errorf("no port: %v", tr)
 	}
+	if tr, err := New(Config{Config: sinkhttp.Config{URL: "http://a"}, Method: method, Port: "%"}); err == nil {
+		t.Errorf("no number as port: %v", tr)
+	}
 	tr, err := New(Config{Config: sinkhttp.Config{URL: "http://[::1]/"}, Method: method, Port: "4317"})
 	if err != nil {
 		t.Fatal(err)
