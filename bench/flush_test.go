@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"strconv"
 	"sync/atomic"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/bench/budget"
+	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -75,6 +77,66 @@ func BenchmarkFlush(b *testing.B) {
 			perName(b, n)
 			m.Report("cpu-ns/name", n)
 		})
+	})
+}
+
+// BenchmarkFlushHistory flushes with and without a history. part=add is the time that
+// the history takes, for each counter that did not change.
+func BenchmarkFlushHistory(b *testing.B) {
+	sizes(b, func(b *testing.B, n int) {
+		st, cs := clusters(n)
+		st.Flush(store.FlushOptions{}).Close()
+		h := history.New(history.Config{Store: st})
+		for _, c := range []struct {
+			name string
+			step int // 0: none changes
+			end  int
+		}{{"0", 0, 0}, {"1%-together", 1, n / 100}, {"1%-spread", 100, n}} {
+			change := func() (changed int) {
+				for i := 0; i < c.end; i += c.step {
+					cs[i].Inc()
+					changed++
+				}
+				return changed
+			}
+			for _, on := range []bool{false, true} {
+				b.Run("changed="+c.name+"/history="+strconv.FormatBool(on), func(b *testing.B) {
+					b.ReportAllocs()
+					m := budget.StartMeter(b)
+					for b.Loop() {
+						b.StopTimer()
+						m.Stop()
+						change()
+						m.Start()
+						b.StartTimer()
+						snap := st.Flush(store.FlushOptions{})
+						if on {
+							h.Add(snap)
+						}
+						snap.Close()
+					}
+					perName(b, n)
+					m.Report("cpu-ns/name", n)
+				})
+			}
+			b.Run("changed="+c.name+"/part=add", func(b *testing.B) {
+				m := budget.StartMeter(b)
+				m.Stop()
+				changed := 0
+				for b.Loop() {
+					b.StopTimer()
+					changed = change()
+					snap := st.Flush(store.FlushOptions{})
+					b.StartTimer()
+					m.Start()
+					h.Add(snap)
+					m.Stop()
+					snap.Close()
+				}
+				m.Report("cpu-ns/name", n)
+				m.Report("cpu-ns/unchanged", n-changed)
+			})
+		}
 	})
 }
 

@@ -9,36 +9,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// BenchmarkAdd compares a flush of a million counters of which 1 % changed, with
-// and without a history.
-func BenchmarkAdd(b *testing.B) {
-	const stats = 1_000_000
-	for _, on := range []bool{false, true} {
-		b.Run(fmt.Sprintf("history=%t", on), func(b *testing.B) {
-			st := store.New(store.Options{})
-			counters := make([]*store.Counter, stats)
-			for i := range counters {
-				counters[i] = st.Root().Counter(fmt.Sprintf("cluster.c%d.upstream_rq_%d", i/100, i%100))
-			}
-			h := history.New(history.Config{Store: st})
-			next := 0
-			for b.Loop() {
-				b.StopTimer()
-				for range stats / 100 {
-					counters[next%stats].Inc()
-					next += 101
-				}
-				b.StartTimer()
-				snap := st.Flush(store.FlushOptions{})
-				if on {
-					h.Add(snap)
-				}
-				snap.Close()
-			}
-		})
-	}
-}
-
 // BenchmarkSeries reads the history of a counter among a million.
 func BenchmarkSeries(b *testing.B) {
 	const stats = 1_000_000
