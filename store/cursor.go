@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/statsd-admin/statsd-admin/internal/prefetch"
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/symtab"
 )
@@ -114,6 +115,7 @@ func (c *Cursor) locate() {
 	for _, x := range ids {
 		b, i := c.block(x), int(x&(1<<slotBits-1))
 		if b != nil && b.alive.has(i) {
+			schedule.Point()
 			st := &c.next[c.n]
 			st.b, st.i, st.x = b, i, x
 			offsets[c.n] = b.offset[i]

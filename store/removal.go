@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // A stat ends in three steps. kill makes it invisible. purge removes its id from
@@ -231,7 +233,9 @@ func (s *Store) keepUnsent(dead []id) (gone []id) {
 func (b *block) unsent(i int) bool {
 	switch b.variant {
 	case variantCounter:
-		return b.pg.written(i) || b.carries(i) // in the order in which Poll moves marks
+		written := b.pg.written(i) // first: Poll moves marks from there to carried
+		schedule.Point()
+		return written || b.carries(i)
 	case variantHistogram:
 		return (*b.hists.Load())[i].Pending()
 	}

@@ -31,6 +31,9 @@ func TestSeededBugs(t *testing.T) {
 		{"asked-read-first", "flush.go", "	b.ending.set(i) // before asked is read; see block.lease\n	schedule.Point()\n	if b.asked.has(i) ||", "	asked := b.asked.has(i)\n	schedule.Point()\n	b.ending.set(i)\n	if asked ||"},
 		{"asked-forgotten", "flush.go", "!b.fresh.has(i)) && !asked && b.endable(i) {", "!b.fresh.has(i)) && b.endable(i) {"},
 		{"unsent-dropped", "removal.go", "			s.unsent = append(s.unsent, x)\n", "			b.final.set(i)\n			gone = append(gone, x)\n"},
+		{"carried-late", "watch.go", "	c.setAll(&marked)\n	b.pg.dropTouched(&marked)\n", "	b.pg.dropTouched(&marked)\n	schedule.Point()\n	c.setAll(&marked)\n"},
+		{"carried-read-first", "removal.go", "		written := b.pg.written(i) // first: Poll moves marks from there to carried\n		schedule.Point()\n		return written || b.carries(i)\n", "		carries := b.carries(i)\n		schedule.Point()\n		return carries || b.pg.written(i)\n"},
+		{"released-under-view", "removal.go", "s.removed[n].epoch < oldest", "s.removed[n].epoch <= oldest"},
 		{"final-too-early", "flush.go", "			changed.setAll(ended)\n			changed.clearAll(&final)\n			b.latchCounters", "			b.final.setAll(ended)\n			final = b.final.copy()\n			changed.setAll(ended)\n			changed.clearAll(&final)\n			b.latchCounters"},
 	})
 }

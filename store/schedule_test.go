@@ -46,6 +46,14 @@ var schedules = []struct {
 
 	{"gauge", 0, false, [][]action{{set(1), set(2)}, {flush, flush}}},
 	{"gauge-two-writers", 0, false, [][]action{{set(1)}, {set(2)}, {flush}}},
+
+	{"poll", 0, false, [][]action{{inc, inc}, {poll, flush}}},
+	{"poll-close", 0, false, [][]action{{inc, closeScope, walk}, {poll, flush}}},
+	{"poll-gauge", 0, false, [][]action{{set(1), set(2)}, {poll, flush}}},
+	{"owned-poll", 2, false, [][]action{{inc, inc}, {poll, flush}}},
+	{"text-poll", 0, false, [][]action{{say("a"), say("b")}, {poll}}},
+	{"walk-create", 0, false, [][]action{{walk, walk}, {create}}},
+	{"walk-close", 0, false, [][]action{{walk}, {closeScope, create}}},
 }
 
 // action is a call of an explored program.
@@ -72,6 +80,53 @@ func ask(t *trial) {
 }
 
 func set(n uint64) action { return func(t *trial) { t.g.Set(n) } }
+
+// say looks a text readout up by name and sets it.
+func say(text string) action {
+	return func(t *trial) {
+		t.sc.Text("t").Set(text)
+		t.said = text
+	}
+}
+
+// poll adds the changes to what the watch has reported.
+func poll(t *trial) {
+	for c, delta := range t.watch.Poll().Each {
+		switch c.Locate(); c.Name() {
+		case "s.c", "s.d":
+			t.watched += delta
+		case "s.g":
+			t.watchedGauge = c.Uint()
+		case "s.t":
+			t.watchedText = c.Text()
+		}
+	}
+}
+
+// create makes a counter, which can get the memory of the names of ended stats.
+func create(t *trial) { t.st.Root().Counter("new").Inc() }
+
+// walk checks that a view is in order, and shows stats under their names, each once,
+// while stats are created and end.
+func walk(t *trial) {
+	v := t.st.View()
+	defer v.Close()
+	last, found := "", 0
+	for cur := v.ByName(Scalars); cur.Next(); {
+		schedule.Point()
+		name := cur.Name()
+		if of, seen := t.names[cur.Ref()]; seen && of != name || name <= last {
+			t.fail("a view shows %q after %q, for a stat called %q", name, last, of)
+		}
+		t.names[cur.Ref()] = name
+		if last = name; name == "s.c" || name == "s.d" {
+			found++
+		}
+	}
+	if found != 2 && t.closed == ^uint64(0) {
+		t.fail("a view has %d of 2 counters", found)
+	}
+}
 
 func own(slot int) action { return func(t *trial) { ownSlot(t.c, slot) } }
 
@@ -115,7 +170,14 @@ type trial struct {
 	resetFrom, resetTo uint64 // increments done before, and begun until the end of, the reset
 	resetting          bool   // a reset has begun
 	snapshots          []*Snapshot
-	err                error
+
+	watch        *Watch
+	watched      uint64 // increments that the watch reported
+	watchedGauge uint64
+	watchedText  string
+	said         string            // the last text
+	names        map[uint64]string // of stats, by reference
+	err          error
 }
 
 func (t *trial) fail(format string, args ...any) {
@@ -150,8 +212,20 @@ func (t *trial) checkEnd() error {
 	if v := t.c.Value(); t.resetting && (v < t.done-t.resetTo || v > t.done-t.resetFrom) {
 		t.fail("the counter shows %d after the reset, want %d to %d", v, t.done-t.resetTo, t.done-t.resetFrom)
 	}
+	poll(t)
+	if t.closed == ^uint64(0) && t.watched != sum || t.watchedGauge != level {
+		t.fail("the watch has %d increments and the gauge at %d, the snapshots %d and %d", t.watched, t.watchedGauge, sum, level)
+	}
+	if t.watchedText != t.said {
+		t.fail("the watch has the text %q, want %q", t.watchedText, t.said)
+	}
+	t.watch.Close()
 	for _, s := range t.snapshots {
 		s.Close()
+	}
+	t.st.View().Close()
+	if n := t.st.OpenViews(); n != 0 || len(t.st.removed) != 0 {
+		t.fail("%d views are open, and %d ended stats keep their memory", n, len(t.st.removed))
 	}
 	return t.err
 }
@@ -162,7 +236,7 @@ func TestSchedules(t *testing.T) {
 	total := 0
 	for _, tt := range schedules {
 		total += schedule.Check(t, tt.name, *preemptions, func() schedule.Trial {
-			tr := &trial{now: time.Unix(1e9, 0), closed: ^uint64(0)}
+			tr := &trial{now: time.Unix(1e9, 0), closed: ^uint64(0), names: make(map[uint64]string)}
 			tr.st = New(Options{Now: func() time.Time { return tr.now }})
 			tr.st.KeepEnded()
 			tr.sc = tr.st.Root().ScopeWith("s", ScopeOptions{TTL: TTL{Counter: time.Second}})
@@ -171,6 +245,7 @@ func TestSchedules(t *testing.T) {
 				ownSlot(tr.c, slot)
 			}
 			tr.st.Sweep(false) // nobody is about to write after the lookup
+			tr.watch = tr.st.Watch()
 			return schedule.Trial{Programs: schedule.Bind(tr, tt.programs), Shared: tt.shared, Check: tr.checkEnd}
 		})
 	}

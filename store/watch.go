@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // Watch follows the changes of a store, independently of its flushes and at
@@ -145,6 +147,7 @@ func (b *block) carry(changed *bitset, n int) {
 		c = new(atomicBits)
 		b.carried.Store(c)
 	}
+	schedule.Point()
 	c.setAll(&marked)
 	b.pg.dropTouched(&marked)
 	changed.setAll(&marked)
