@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
@@ -270,8 +271,12 @@ func (v *view) histogramFacts(s *histogram.Snapshot, unit store.Unit) {
 		fact(name, value, symbol, fmt.Sprint(x))
 	}
 	all := s.Cumulative
-	fact("Interval", count(s.Interval.Count()), "values", fmt.Sprint(s.Interval.Count()))
-	fact("Since the start", count(all.Count()), "values", fmt.Sprint(all.Count()))
+	values := func(name string, n uint64) {
+		number, noun, _ := strings.Cut(plural(n, "value"), " ")
+		fact(name, number, noun, fmt.Sprint(n))
+	}
+	values("Interval", s.Interval.Count())
+	values("Since the start", all.Count())
 	amount("Mean", all.Sum()/float64(max(all.Count(), 1)))
 	amount("Min", all.Min())
 	amount("Max", all.Max())
