@@ -197,9 +197,12 @@ func TestLackOfThisMachineFailsNoCheck(t *testing.T) {
 	const checked = `common_lb_config: {ignore_new_hosts_until_first_hc: true}
 health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]
 `
-	for more, want := range map[string]status.Flags{
-		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": status.FailedActiveHC | status.PendingActiveHC,
-		"": status.FailedActiveHC,
+	for more, want := range map[string]struct {
+		flags  status.Flags
+		result string
+	}{
+		"upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}": {status.FailedActiveHC | status.PendingActiveHC, "could not run"},
+		"": {status.FailedActiveHC, "no connection"},
 	} {
 		r := newRig(t, nil)
 		r.add(at(a, checked+more))
@@ -209,9 +212,15 @@ health_checks: [{timeout: 30s, interval: 600s, no_traffic_interval: 600s, unheal
 		case <-time.After(30 * time.Second):
 			t.Fatalf("%q: the cluster never gets ready", more)
 		}
-		if got := r.Cluster("c").Current().Sets()[0].Hosts[0].Flags(); got != want {
-			t.Errorf("%q: flags %s, want %s", more, got, want)
-		}
+		r.Statuses(func(c *status.Cluster) bool {
+			c.Hosts(func(h *status.Host) bool {
+				if h.Health != want.flags || h.Check == nil || h.Check.Result != want.result {
+					t.Errorf("%q: flags %s, last check %+v; want %s and %q", more, h.Health, h.Check, want.flags, want.result)
+				}
+				return true
+			})
+			return true
+		})
 		r.check("cluster.c.health_check.", map[string]uint64{"attempt": 1, "success": 0, "failure": 1, "network_failure": 1})
 	}
 }

@@ -146,7 +146,7 @@ func (v *statusView) showHost(h *host.Host) {
 	v.host = status.Host{
 		Address: a.IP, Pipe: a.Pipe, Hostname: h.Hostname(), Health: h.Flags(), Weight: h.Weight(),
 		Region: l.Region, Zone: l.Zone, SubZone: l.SubZone, Canary: h.Canary(), Priority: h.Priority(),
-		SuccessRate: h.SuccessRate(), LocalOriginSuccessRate: h.LocalOriginSuccessRate(), Stats: v.stats[:],
+		SuccessRate: h.SuccessRate(), LocalOriginSuccessRate: h.LocalOriginSuccessRate(), Check: h.LastCheck(), Stats: v.stats[:],
 	}
 }
 

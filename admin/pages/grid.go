@@ -21,6 +21,7 @@ type column struct {
 	sort  string // value of the parameter sort; "" for columns that cannot be sorted by
 
 	unlisted bool // not exported
+	exported bool // not shown
 	hidden   bool // neither shown nor exported
 }
 
@@ -66,7 +67,11 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 	v.Put(h("<div class='scroll' tabindex='0' role='region' aria-label='"), caption, h("'><table id='"), id, h("' class='"), class,
 		h("'><caption class='vh'>"), caption, h("</caption><thead><tr>"))
 	for i, c := range columns {
-		if c.hidden {
+		if g.export {
+			v.tsv.found = true
+			g.value(i, c.head)
+		}
+		if c.hidden || c.exported {
 			continue
 		}
 		v.Put(h("<th scope='col'"))
@@ -77,10 +82,6 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 			v.Put(h(">"), c.head, h("</th>"))
 		} else {
 			v.sortHead(c, o)
-		}
-		if g.export {
-			v.tsv.found = true
-			g.value(i, c.head)
 		}
 	}
 	v.Put(h("</tr></thead>\n<tbody>"))
@@ -157,7 +158,7 @@ func (g *grid) cell(value string, show func()) {
 	g.value(g.at, value)
 	c := g.columns[g.at]
 	g.at++
-	if c.hidden {
+	if c.hidden || c.exported {
 		return
 	}
 	g.v.Put(h("<td data-l='"), c.head, h("'"))

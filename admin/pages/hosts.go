@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -24,7 +25,7 @@ func (v *view) hosts(c *status.Cluster, total int) {
 	for _, h := range hostColumns {
 		columns = append(columns, column{head: h.head, class: "num"})
 	}
-	columns = append(columns, column{head: "success", class: "num"})
+	columns = append(columns, column{head: "success", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true})
 	g := v.grid("hosts", "Hosts of "+c.Name, "cards dense", order{}, columns...)
 	at, shown := 0, 0
 	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {
@@ -56,7 +57,12 @@ func (v *view) host(g *grid, host *status.Host) {
 			v.Put(h("<span class='sub'>"), host.Hostname, h("</span>"))
 		}
 	})
-	g.cell(host.Health.String(), func() { v.flags(host.Health) })
+	g.cell(host.Health.String(), func() {
+		v.flags(host.Health)
+		if c := host.Check; c != nil {
+			v.Put(h("<span class='sub' title='"), isoTime(c.Time), h("'>checked "), numfmt.Age(max(v.now.Sub(c.Time), time.Second)), " ago: ", c.Result, h("</span>"))
+		}
+	})
 	g.num(fmt.Sprint(host.Weight))
 	zone := host.Zone
 	if host.Region != "" {
@@ -84,6 +90,12 @@ func (v *view) host(g *grid, host *status.Host) {
 	} else {
 		g.shown(fmt.Sprint(host.SuccessRate), numfmt.Significant(host.SuccessRate)+thin+"%")
 	}
+	check := host.Check
+	if check == nil {
+		check = new(status.Check)
+	}
+	g.cell(isoTime(check.Time), nil)
+	g.cell(check.Result, nil)
 }
 
 // orNone appends text, or a dash if it is empty.

@@ -55,6 +55,24 @@ type Outcome struct {
 	Exclude bool
 }
 
+// words returns the result of an active check as people read it.
+func (o Outcome) words() string {
+	switch o.Kind {
+	case Passed:
+		if o.Degraded {
+			return "degraded"
+		}
+		return "passed"
+	case Network:
+		return "no connection"
+	case Timeout:
+		return "timeout"
+	case Local:
+		return "could not run"
+	}
+	return "bad answer"
+}
+
 // Prober checks one host, one check at a time.
 type Prober interface {
 	// Probe runs a check and returns, at the latest when ctx is done.

@@ -105,6 +105,7 @@ func (s *session) round(ctx context.Context) {
 		s.close()
 		return
 	}
+	s.host.SetLastCheck(&status.Check{Time: time.Now(), Result: o.words()})
 	// Reported before the next check is scheduled, so reports are in order.
 	s.report(Report{s.host, o, t}, events)
 	passed := o.Kind == Passed

@@ -229,6 +229,34 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// TestLastCheck expects each host to know when it was checked last, with which result.
+func TestLastCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		p := &script{steps: []*Outcome{ok, shaky, bad, broken, nil, lacking}}
+		var got []string
+		k, _ := New(Config{Check: settings(), Custom: func(*host.Host) Prober { return p }, Done: func(r Report) {
+			c := r.Host.LastCheck()
+			got = append(got, fmt.Sprint(c.Time.Sub(start), " ", c.Result))
+		}})
+		h := upstreamtest.Host(1)
+		if h.LastCheck() != nil {
+			t.Error("a new host was checked")
+		}
+		k.Add(h)
+		time.Sleep(85 * time.Second)
+		k.ReportImmediateFailure(h) // is reported, but no check
+		k.Close()
+		want := []string{"0s passed", "10s degraded", "20s bad answer", "40s no connection", "1m1s timeout", "1m21s could not run", "1m21s could not run"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the last checks are %q, want %q", got, want)
+		}
+		if next := host.Replace(h, host.Spec{Address: h.Address()}, true); next.LastCheck() != h.LastCheck() {
+			t.Error("the host that takes its place does not inherit it")
+		}
+	})
+}
+
 func TestCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counts

@@ -42,6 +42,7 @@ type Host struct {
 	canary   atomic.Bool
 	metadata atomic.Pointer[config.Metadata]
 	monitor  atomic.Pointer[Monitor]
+	check    atomic.Pointer[status.Check] // the last one, written by the health checker
 
 	successRate      atomic.Uint64 // float64 bits, written by the outlier detector
 	localSuccessRate atomic.Uint64
@@ -89,6 +90,7 @@ func Replace(old *Host, s Spec, inherit bool) *Host {
 	h := New(s)
 	if inherit {
 		h.flags.set(old.Flags() & activeHCFlags)
+		h.check.Store(old.check.Load())
 	}
 	return h
 }
@@ -174,6 +176,14 @@ func (h *Host) Metadata() config.Metadata {
 
 // SetMetadata replaces the metadata. The caller must not change m afterwards.
 func (h *Host) SetMetadata(m config.Metadata) { h.metadata.Store(&m) }
+
+// LastCheck returns the last active health check, or nil if there was none. The caller
+// must not change it.
+func (h *Host) LastCheck() *status.Check { return h.check.Load() }
+
+// SetLastCheck publishes a completed health check. The caller must not change c
+// afterwards.
+func (h *Host) SetLastCheck(c *status.Check) { h.check.Store(c) }
 
 // SuccessRate returns the success rate of the last interval in percent, or -1 if there
 // were too few requests.

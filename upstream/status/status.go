@@ -5,7 +5,10 @@
 // clusters and one for all hosts of a walk, so a reader must copy values to keep them.
 package status
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Cluster is the status of one upstream cluster.
 type Cluster struct {
@@ -44,9 +47,16 @@ type Host struct {
 	Priority              uint32
 	// SuccessRate and LocalOriginSuccessRate are in percent, -1 if unknown.
 	SuccessRate, LocalOriginSuccessRate float64
+	Check                               *Check // the last active health check; nil if there was none
 	// Stats are in ascending order of their names. Stats that repeat a name are added
 	// up where they are shown as series, and "healthy" is left out there.
 	Stats []HostStat
+}
+
+// Check is a completed active health check of a host.
+type Check struct {
+	Time   time.Time
+	Result string // in words: passed, degraded, bad answer, …
 }
 
 // HostStat is a counter or a gauge of a host.
