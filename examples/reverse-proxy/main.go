@@ -16,6 +16,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -56,13 +57,9 @@ func run(ctx context.Context, config, listeners string, line server.CommandLine)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(listeners)
+	routes, err := readRoutes(listeners)
 	if err != nil {
 		return err
-	}
-	var routes []Route
-	if err := json.Unmarshal(text, &routes); err != nil {
-		return fmt.Errorf("%s: %w", listeners, err)
 	}
 	cfg, err := boot.Server(bootstrap.Startup{CommandLine: line, Environment: os.LookupEnv})
 	if err != nil {
@@ -76,4 +73,18 @@ func run(ctx context.Context, config, listeners string, line server.CommandLine)
 		srv.Logger("config").Warn(w)
 	}
 	return srv.Run(ctx)
+}
+
+// readRoutes reads the file of listeners. Unknown settings are errors.
+func readRoutes(file string) (routes []Route, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&routes); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return routes, nil
 }

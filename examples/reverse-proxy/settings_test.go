@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -146,5 +148,17 @@ func TestOverloadIsShed(t *testing.T) {
 	r.want(map[string]int{"upstream_rq_503": 3, "upstream_rq_total": 0, "upstream_cx_total": 0})
 	if n := r.cluster().DroppedRequests(); n != 3 || b.requests.Load() != 0 {
 		t.Errorf("%d requests dropped, the host got %d", n, b.requests.Load())
+	}
+}
+
+// TestUnknownSettings: a misspelled setting, or one of an earlier version, is an error
+// that names it.
+func TestUnknownSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "listeners.json")
+	if err := os.WriteFile(file, []byte(`[{"name": "web", "protocol": "tcp"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readRoutes(file); err == nil || !strings.Contains(err.Error(), `listeners.json: json: unknown field "protocol"`) {
+		t.Errorf("error %v", err)
 	}
 }
