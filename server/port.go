@@ -110,6 +110,9 @@ func (s *Server) bindPorts() error {
 		if functions != 1 {
 			return fmt.Errorf("server: listener %q needs exactly one of Serve, Handle and HTTP", l.Name)
 		}
+		if l.HTTP != nil && l.Name == "admin" {
+			return errors.New(`server: a listener with HTTP cannot be named "admin": http.admin has the statistics of the administration port`)
+		}
 		p := &port{cfg: l, tls: s.portTLS[i]}
 		if f := inherited[p.key()]; f != nil {
 			delete(inherited, p.key())

@@ -77,6 +77,18 @@ func TestListenersNeedOneFunction(t *testing.T) {
 	}
 }
 
+// TestListenersDoNotShareStats: http.admin belongs to the administration port.
+func TestListenersDoNotShareStats(t *testing.T) {
+	l := server.Listener{Name: "admin", Address: "127.0.0.1:0", HTTP: http.NotFoundHandler()}
+	s, err := server.New(server.Config{Loggers: quiet(t), Listeners: []server.Listener{l}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(); err == nil || !strings.Contains(err.Error(), `cannot be named "admin"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestListenerWithTLS checks that a listener serves the certificate of its files, also
 // a later one, and shows when it expires.
 func TestListenerWithTLS(t *testing.T) {
