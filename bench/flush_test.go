@@ -87,6 +87,12 @@ func BenchmarkFlushHistory(b *testing.B) {
 		st, cs := clusters(n)
 		st.Flush(store.FlushOptions{}).Close()
 		h := history.New(history.Config{Store: st})
+		for i := 0; i < n; i += 100 {
+			cs[i].Inc()
+		}
+		snap := st.Flush(store.FlushOptions{})
+		h.Add(snap) // it now has the values of all blocks as of the last flush
+		snap.Close()
 		for _, c := range []struct {
 			name string
 			step int // 0: none changes
