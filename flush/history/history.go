@@ -49,7 +49,7 @@ type History struct {
 	seq    uint64
 	last   time.Time // of the last flush
 	levels [levels][]*frame
-	// pending has the frames to join into the next one of the level.
+	// pending has the frames to join into the next frame of the level.
 	pending [levels][]*frame
 	base    map[blockOf]*[1024]uint64   // values as of the last flush, of blocks with changes
 	hists   map[uint64]*histogram.Stats // summaries as of the last flush
