@@ -150,8 +150,11 @@ func (f *finder) isSign(n *ast.BasicLit, stack []ast.Node) bool {
 			return false
 		}
 		of, ok := signs[f.callee(c)]
+		if !ok || slices.Index(c.Args, arg) != of.at {
+			return false
+		}
 		v, exact := constant.Int64Val(f.info.Types[arg].Value)
-		return ok && exact && slices.Index(c.Args, arg) == of.at && (v < 0 || v >= int64(of.least))
+		return exact && (v < 0 || v >= int64(of.least))
 	}
 	return false
 }

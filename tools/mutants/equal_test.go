@@ -59,6 +59,7 @@ func now() int { return 7 }
 		{"digits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', 3, now()) }", "constant plus one", ""},
 		{"bits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', now(), 64) }", "constant plus one", ""},
 		{"matches", "func f(x *regexp.Regexp) []string { return x.FindAllString(``, 1) }", "constant plus one", ""},
+		{"fraction", "var x = math.Floor(1)", "constant plus one", ""},
 		{"own-function", "func g(int) int { return now() }; var x = g(-1)", "constant plus one", ""},
 
 		{"gosched", "func f() { runtime.Gosched() }", "call dropped", hint},
