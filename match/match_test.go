@@ -212,6 +212,23 @@ func randomText(r *rand.Rand) string {
 	return string(b)
 }
 
+// TestProgramLength has expressions whose bound is their length. A star counts one more.
+func TestProgramLength(t *testing.T) {
+	for _, expr := range []string{"abc", "ab+c", "ab?c", "a(b)c", "a[b-d]e.", "(?:ab|cd.|e+)", "a{3}", "^a$"} {
+		tree, err := syntax.Parse(expr, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog, err := syntax.Compile(tree.Simplify())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := ProgramLength(tree), len(prog.Inst); got != want {
+			t.Errorf("%s: %d, want %d", expr, got, want)
+		}
+	}
+}
+
 func TestRegexAgreesWithTheLongestMatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {
