@@ -151,7 +151,7 @@ func TestOverloadIsShed(t *testing.T) {
 	}
 }
 
-// TestUnknownSettings: a misspelled setting, or one of an earlier version, is an error
+// TestUnknownSettings: a misspelled setting, or a setting of an earlier version, is an error
 // that names it.
 func TestUnknownSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "listeners.json")
