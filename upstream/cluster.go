@@ -116,6 +116,7 @@ type Cluster struct {
 	maintenanceKey string // of the runtime value
 	panicThreshold atomic.Uint32
 	zoneEnabled    atomic.Uint32
+	zoneLeast      atomic.Uint64 // size of a cluster with zone-aware routing
 	dropOverload   atomic.Uint64 // float64 bits
 	dropped        atomic.Uint64 // requests, because of it
 
@@ -326,15 +327,13 @@ func (c *Cluster) newBalancer() {
 			o.SlowStart.Aggression = func() float64 { return a.Value(c.env.rt) }
 		}
 	}
-	least := uint64(6)
 	if z := l.ZoneAware; z != nil {
 		o.FailOnPanic = z.FailTrafficOnPanic
-		least = z.MinClusterSize
 		if f := z.ForceLocal; f != nil {
 			o.Zone.ForceLocal = max(f.MinSize, 1)
 		}
 	}
-	o.Zone.MinClusterSize = func() uint64 { return c.env.rt.Uint("upstream.zone_routing.min_cluster_size", least) }
+	o.Zone.MinClusterSize = c.zoneLeast.Load
 	c.balancer = lb.New(o)
 }
 
@@ -353,23 +352,31 @@ func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
 	}
 }
 
-// readRuntime stores the runtime values that picks need.
-func (c *Cluster) readRuntime() {
-	c.panicThreshold.Store(uint32(min(c.env.rt.Uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100)))
-	enabled := uint64(100)
+// readRuntime stores the runtime values of the balancer, and reports whether updates
+// of the balancer would differ.
+func (c *Cluster) readRuntime() (changed bool) {
+	enabled, least := uint64(100), uint64(6)
 	if z := c.config.LB.ZoneAware; z != nil {
-		enabled = uint64(z.RoutingEnabled)
+		enabled, least = uint64(z.RoutingEnabled), z.MinClusterSize
 	}
 	c.zoneEnabled.Store(uint32(min(c.env.rt.Uint("upstream.zone_routing.enabled", enabled), 100)))
+	least = c.env.rt.Uint("upstream.zone_routing.min_cluster_size", least)
+	percent := uint32(min(c.env.rt.Uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100))
+	changed = c.zoneLeast.Swap(least) != least
+	return c.panicThreshold.Swap(percent) != percent || changed
 }
 
-// runtimeChanged applies changed runtime values.
+// runtimeChanged applies changed runtime values. Most changes concern other clusters,
+// so the balancer is only updated if its values changed, or if they are unknown.
 func (c *Cluster) runtimeChanged() {
-	c.readRuntime()
+	changed := c.readRuntime()
 	for i := range c.breakers {
 		c.breakers[i].refresh(c.env.rt)
 	}
-	c.rebalance()
+	l := &c.config.LB
+	if changed || l.SlowStart != nil || l.Policy == config.ClusterProvidedPolicy {
+		c.rebalance()
+	}
 }
 
 // Config returns the configuration. The caller must not change it.
