@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -50,6 +51,11 @@ func checkHolders(t *testing.T, st *Store) {
 	st.View().Close() // takes the dead out
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	for _, sharers := range st.sharers {
+		if !slices.IsSorted(sharers) {
+			t.Fatalf("sharers %d cannot be searched", sharers)
+		}
+	}
 	for _, sc := range st.scopes {
 		var counts [kinds]int
 		for _, x := range sc.stats() {

@@ -227,14 +227,18 @@ const purgeAfter = 4096
 
 // hold makes sc a holder of the existing stat x. Store.mu must be held.
 func (s *Store) hold(sc *Scope, b *block, slot int, x id) error {
-	if b.owner(slot) == sc.id || slices.Contains(s.sharers[x], sc.id) {
+	if b.owner(slot) == sc.id {
+		return nil
+	}
+	at, shared := slices.BinarySearch(s.sharers[x], sc.id)
+	if shared {
 		return nil
 	}
 	k := b.variant.kind()
 	if l := sc.limits[k]; l != nil && sc.counts[k] >= *l {
 		return s.overflowed(k)
 	}
-	s.sharers[x] = append(s.sharers[x], sc.id)
+	s.sharers[x] = slices.Insert(s.sharers[x], at, sc.id)
 	sc.add(k, x)
 	return nil
 }
@@ -257,7 +261,10 @@ func (sc *Scope) stats() []id {
 	for _, b := range s.eachBlock() {
 		for i := range b.n {
 			x := makeID(b.index, i)
-			if b.alive.has(i) && (b.owner(i) == sc.id || slices.Contains(s.sharers[x], sc.id)) {
+			if !b.alive.has(i) {
+				continue
+			}
+			if _, shared := slices.BinarySearch(s.sharers[x], sc.id); shared || b.owner(i) == sc.id {
 				held = append(held, x)
 			}
 		}
@@ -274,7 +281,9 @@ func (s *Store) unhold(sc *Scope, x id) {
 	others := s.sharers[x]
 	switch {
 	case b.owner(slot) != sc.id:
-		others = slices.DeleteFunc(others, func(o uint32) bool { return o == sc.id })
+		if at, shared := slices.BinarySearch(others, sc.id); shared {
+			others = slices.Delete(others, at, at+1)
+		}
 	case len(others) > 0:
 		b.setOwner(slot, others[0])
 		others = others[1:]

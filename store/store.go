@@ -119,7 +119,7 @@ type Store struct {
 	byKind     [kinds]int
 	scopes     map[uint32]*Scope
 	lastScope  uint32
-	sharers    map[id][]uint32 // further scopes that hold a stat
+	sharers    map[id][]uint32 // further scopes that hold a stat; ascending, since there can be thousands
 	dead       []id            // killed since the last purge
 	layouts    map[layoutKey]*histogram.Layout
 	overflow   [kinds]*Counter
