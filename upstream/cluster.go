@@ -136,6 +136,7 @@ type Cluster struct {
 	groups     [][][]*host.Host // by group, by priority
 	assignment Assignment       // weights and factors; hosts are not kept
 	deliveries []delivery       // by priority
+	refreshes  []refresh        // by priority
 	originals  originals        // of type ORIGINAL_DST
 	delivered  []*host.Set      // what the balancer has
 	isLocal    bool
@@ -502,6 +503,11 @@ func (c *Cluster) close() {
 	c.closed = true
 	for i := range c.deliveries {
 		if t := c.deliveries[i].timer; t != nil {
+			t.Stop()
+		}
+	}
+	for i := range c.refreshes {
+		if t := c.refreshes[i].timer; t != nil {
 			t.Stop()
 		}
 	}

@@ -45,6 +45,61 @@ func (c *Cluster) publishLocked(p int, membership bool) {
 	c.scheduleLocked(p, membership)
 }
 
+// healthEvery is the minimum interval between publications of a large priority because
+// the health of hosts has changed. Each costs time for every host, and when many hosts
+// fail together each of them asks for one.
+const healthEvery = 50 * time.Millisecond
+
+// fewHosts is the size up to which a priority is published at each change of health.
+const fewHosts = 256
+
+// refresh records when a priority was last published because of health.
+type refresh struct {
+	shown time.Time
+	timer *time.Timer // nil if nothing is to be published
+}
+
+// refreshLocked publishes priority p after a change of health: at once, unless it is
+// large and was published just before. c.mu must be held.
+func (c *Cluster) refreshLocked(p int) {
+	if sets := *c.sets.Load(); p >= len(sets) || len(sets[p].Hosts) <= fewHosts {
+		c.publishLocked(p, false)
+		return
+	}
+	for len(c.refreshes) <= p {
+		c.refreshes = append(c.refreshes, refresh{})
+	}
+	r := &c.refreshes[p]
+	if r.timer != nil {
+		return
+	}
+	if wait := healthEvery - time.Since(r.shown); wait > 0 {
+		r.timer = time.AfterFunc(wait, func() {
+			c.env.guard.Run("health of hosts", func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.catchUpLocked()
+			})
+		})
+		return
+	}
+	r.shown = time.Now()
+	c.publishLocked(p, false)
+}
+
+// catchUpLocked publishes the priorities that wait for it. c.mu must be held.
+func (c *Cluster) catchUpLocked() {
+	for p := range c.refreshes {
+		r := &c.refreshes[p]
+		if r.timer == nil || c.closed {
+			continue
+		}
+		r.timer.Stop()
+		r.timer, r.shown = nil, time.Now()
+		c.publishLocked(p, false)
+	}
+}
+
 // takeOver sets the gauges, which the previous version has set until now.
 func (c *Cluster) takeOver() {
 	c.mu.Lock()

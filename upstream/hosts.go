@@ -196,7 +196,7 @@ func (c *Cluster) checkDone(r health.Report) {
 	}
 }
 
-// healthChanged rebuilds the sets that contain h.
+// healthChanged publishes a change of the flags of h.
 func (c *Cluster) healthChanged(h *host.Host) {
 	p := int(h.Priority())
 	c.mu.Lock()
@@ -204,14 +204,13 @@ func (c *Cluster) healthChanged(h *host.Host) {
 		c.mu.Unlock()
 		return
 	}
-	was := c.classLocked(p, h)
-	c.publishLocked(p, false)
-	is := c.classLocked(p, h)
+	failed := c.config.CloseOnHealthFailure && c.classLocked(p, h) != status.Unhealthy && h.Flags().Health() == status.Unhealthy
+	c.refreshLocked(p)
 	c.mu.Unlock()
 	if f := c.env.hooks.HealthChanged; f != nil {
 		f(c, h)
 	}
-	if c.config.CloseOnHealthFailure && was != status.Unhealthy && is == status.Unhealthy {
+	if failed {
 		c.endTunnels(h)
 		if f := c.env.hooks.CloseConnections; f != nil {
 			f(c, h)
@@ -299,6 +298,7 @@ func (c *Cluster) firstCheckDone(h *host.Host) {
 		c.mu.Unlock()
 		return
 	}
+	c.catchUpLocked() // before ready is set: what follows delivers the sets
 	c.ready = true
 	c.unchecked = nil
 	// From now on changes are delivered.

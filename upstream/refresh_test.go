@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
+)
+
+// TestManyHostsFailTogether: a large cluster sorts its hosts once in a while, not for
+// each host that fails, and shows the last failure soon.
+func TestManyHostsFailTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := started(t, nil, static("c", 1000, ""))
+		defer r.Close()
+		sets := map[*host.Set]bool{}
+		all := c.Sets()[0].Hosts
+		for _, h := range all[:600] {
+			h.SetFlags(status.FailedActiveHC)
+			c.healthChanged(h)
+			sets[c.Sets()[0]] = true
+		}
+		if len(sets) != 1 || len(c.Sets()[0].Healthy) != 999 {
+			t.Errorf("%d sets for 600 failures, the last one with %d healthy hosts; want the one of the first failure", len(sets), len(c.Sets()[0].Healthy))
+		}
+		time.Sleep(healthEvery)
+		synctest.Wait()
+		if n := len(c.Sets()[0].Healthy); n != 400 {
+			t.Errorf("%d healthy hosts in the end, want 400", n)
+		}
+		r.check("cluster.c.", map[string]uint64{"membership_healthy": 400})
+		time.Sleep(healthEvery)
+		before := c.Sets()[0]
+		all[0].ClearFlags(status.FailedActiveHC)
+		if c.healthChanged(all[0]); c.Sets()[0] == before {
+			t.Error("a single change is not shown at once")
+		}
+	})
+}
+
+// TestManyHostsAreReadyTogether: a cluster is ready with what its first checks found.
+func TestManyHostsAreReadyTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, alwaysGood)
+		c := r.eds(ping)
+		defer r.Close()
+		var specs []host.Spec
+		for i := range 512 {
+			specs = append(specs, spec(i%250, func(s *host.Spec) {
+				s.Address.IP = netip.AddrPortFrom(s.Address.IP.Addr(), uint16(80+i/250))
+			}))
+		}
+		c.UpdateHosts(0, hosts(specs...))
+		c.DiscoveryDone()
+		for !c.Ready() {
+			time.Sleep(time.Millisecond)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := len(c.delivered[0].Healthy); n != len(specs) {
+			t.Errorf("the balancer got %d healthy hosts, want %d", n, len(specs))
+		}
+	})
+}
