@@ -85,7 +85,8 @@ func (c cell) promised() bool {
 
 // outageBound is when a cell fails that promises outages of at most a second. It is
 // higher than that, because the cells compete for processors, with each other and with
-// other work. A server that waits for a successor that hangs exceeds it.
+// other work. A server that waits for a successor that hangs exceeds it. The sample of
+// cells runs beside compilers and has no bound.
 const outageBound = 3 * time.Second
 
 // cells returns the matrix.
@@ -275,7 +276,7 @@ func (m *takeOver) run() {
 		return
 	}
 	m.watch.end()
-	if p := m.watch.longest(); m.promised() && p.longest > outageBound {
+	if p := m.watch.longest(); *wholeMatrix && m.promised() && p.longest > outageBound {
 		m.Errorf("%v without %s", p.longest, p.name)
 	}
 	survivor, epoch := first, 1
