@@ -364,11 +364,12 @@ func TestOverviewNumbers(t *testing.T) {
 				{Name: "slow", Skipped: 3},
 				{Name: "well", Delivery: &flush.SinkDelivery{Kind: "statsd", Target: "10.0.0.1:8125", LastSent: testNow, LastError: errors.New("refused"), LastErrorAt: testNow.Add(-time.Second)}},
 				{Name: "dead", Delivery: &flush.SinkDelivery{Kind: "graphite", Target: "10.0.0.2:2003", Dropped: 4, Lost: 1, LastSent: testNow.Add(-time.Minute), LastError: errors.New("refused"), LastErrorAt: testNow}},
+				{Name: "new", Delivery: &flush.SinkDelivery{Kind: "statsd", Target: "10.0.0.3:8125", LastSent: testNow.Add(-time.Millisecond), LastError: errors.New("refused"), LastErrorAt: testNow}},
 			}
 		}
 	})
 	found := string(request(broken, "", "").Body)
-	for _, want := range []string{"<b>Sink dead cannot send</b> <span class='quiet'>last sent 1 min ago; refused</span>", "<b>Sink dead lost 5 packets</b>", "<b>Sink slow missed 3 snapshots</b>",
+	for _, want := range []string{"<b>Sink dead cannot send</b> <span class='quiet'>last sent 1 min ago; refused</span>", "<b>Sink new cannot send</b> <span class='quiet'>last sent 1 s ago; refused</span>", "<b>Sink dead lost 5 packets</b>", "<b>Sink slow missed 3 snapshots</b>",
 		"<b>Relay target 10.0.0.6:8125 is down</b> <span class='quiet'>refused</span>", "<b>Relay target 10.0.0.6:8125 lost 7,654 lines</b>", "<b>Limit name_bytes reached</b>", "limit reached</span>",
 		"<b>3 lines rejected</b> <span class='quiet'>no type 2, long 1</span>"} {
 		if !strings.Contains(found, want) {
@@ -379,7 +380,7 @@ func TestOverviewNumbers(t *testing.T) {
 		t.Error("a sink that sends again needs attention")
 	}
 	if got, want := string(request(broken, "server?tsv=sinks", "").Body), "Sink\tState\tPackets sent\tPackets lost\tQueue\tSnapshots missed\n"+
-		"dead\tcannot send\t0\t5\t0\t0\nslow\t\t\t\t\t3\nwell\tsending\t0\t0\t0\t0\n"; got != want {
+		"dead\tcannot send\t0\t5\t0\t0\nnew\tcannot send\t0\t0\t0\t0\nslow\t\t\t\t\t3\nwell\tsending\t0\t0\t0\t0\n"; got != want {
 		t.Errorf("the sinks are %q, want %q", got, want)
 	}
 	quiet := string(request(world(t, "plain", func(c *admin.Config) {

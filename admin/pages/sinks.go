@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
@@ -33,7 +34,7 @@ func (v *view) sinkFindings() (found []finding) {
 		if why, failed := sinkFailure(d); failed {
 			last := "nothing sent yet"
 			if !d.LastSent.IsZero() {
-				last = "last sent " + numfmt.Age(v.now.Sub(d.LastSent)) + " ago"
+				last = "last sent " + numfmt.Age(max(v.now.Sub(d.LastSent), time.Second)) + " ago"
 			}
 			found = append(found, finding{"bad", "Sink " + x.Name + " cannot send", last + "; " + why, "server", "Server"})
 		}
