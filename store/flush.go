@@ -77,8 +77,8 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		case variantHistogram:
 			b.mergeHistograms(snap, &changed, &final, ended, ns[i], o.SkipHistograms)
 		case variantText:
+			b.takeTexts(&changed, ns[i]) // first: what is set in between is in this snapshot and the next
 			snap.addTexts(b, ns[i])
-			b.takeTexts(&changed, ns[i])
 		}
 		b.final.setAll(ended)
 		b.note(&changed, seconds)
