@@ -247,6 +247,7 @@ type watch struct {
 type part struct {
 	name    string
 	value   uint64 // rises when it is done
+	rises   int
 	seen    time.Time
 	longest time.Duration // between two observations
 }
@@ -288,6 +289,7 @@ func (w *watch) observe(values []uint64) {
 		p := &w.parts[i]
 		if values[i] > p.value {
 			p.longest, p.seen = max(p.longest, now.Sub(p.seen)), now
+			p.rises++
 		}
 		p.value = values[i]
 	}
@@ -302,14 +304,22 @@ func (w *watch) reset() {
 	}
 }
 
-// end waits until all parts are done again, and stops watching.
+// end waits until all parts are done again and again, and stops watching. The first
+// time can be the work of a server that has just died.
 func (w *watch) end() {
 	w.m.Helper()
-	begin := time.Now()
+	w.mu.Lock()
+	before := slices.Clone(w.parts)
+	w.mu.Unlock()
 	w.m.until("a server answers, counts and flushes", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return !slices.ContainsFunc(w.parts, func(p part) bool { return p.seen.Before(begin) })
+		for i := range w.parts {
+			if w.parts[i].rises < before[i].rises+3 {
+				return false
+			}
+		}
+		return true
 	})
 	w.close()
 }
