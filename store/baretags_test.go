@@ -62,3 +62,31 @@ func TestTagsAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfNothing asks for stats whose name and tags are empty or dots, which input
+// from the network can be: nothing panics, and a second request finds the first stat.
+func TestNamesOfNothing(t *testing.T) {
+	parts := []string{"", ".", "..", "a", ".a", "a."}
+	for _, network := range []bool{false, true} {
+		for _, name := range parts {
+			for _, key := range parts {
+				for _, value := range parts {
+					st := store.New(store.Options{})
+					sc := st.ScopeWith("", store.ScopeOptions{Network: network})
+					for range 3 {
+						sc.Counter(name, tags.Tag{Name: key, Value: value}).Inc()
+					}
+					v := st.View()
+					n := 0
+					for c := v.ByFamily(store.KindCounter); c.Next(); {
+						n++
+					}
+					v.Close()
+					if n != 1 {
+						t.Errorf("received %t: %q with tag %q: %q: %d stats for one", network, name, key, value, n)
+					}
+				}
+			}
+		}
+	}
+}

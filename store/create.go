@@ -160,9 +160,9 @@ func (sc *Scope) recallTagged(v variant, mode ImportMode, name string, tgs []tag
 
 // ambiguous reports whether a name composed with tags can be another stat than
 // the same text without tags, from which trailing dots are dropped and which
-// gets another dot before a leading one.
+// gets another dot before a leading one. Tags without a name and a value compose none.
 func ambiguous(composed string) bool {
-	return composed[0] == '.' || composed[len(composed)-1] == '.'
+	return composed == "" || composed[0] == '.' || composed[len(composed)-1] == '.'
 }
 
 // remember makes recall find a stat under a name and tags in sc.
