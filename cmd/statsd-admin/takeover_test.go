@@ -122,7 +122,7 @@ func cells() (all []cell) {
 // sample has the cells that run in each test of the package.
 var sample = map[string]bool{
 	"new.stats.answered/kill-new": true, "old.commit.answered/kill-new": true,
-	"new.commit.sending/term-new": true, "old.drain.answered/kill-new": true, "old.commit.asked/hang": true,
+	"new.commit.sending/term-new": true, "old.commit.asked/hang": true,
 	"new.commit.answered/term-old": true, "old.stats.answered/kill-old": true, "old.done.sending/repeat": true,
 	"new.commit.answered/full": true, "old.drain.answered/descriptors+kill-new": true,
 	"none/none/dead-sink": true, "old.parcel.sending/hang/dead-sink": true,
