@@ -77,8 +77,8 @@ var pow10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1
 
 // parseNumber parses all of b as a decimal number. It returns BadValue if b is
 // not a number and NotFinite if its value is not finite. It rounds the digits that
-// count, see parseLong, as strconv does: up to 15 digits, the digits and the power of ten are exact, and so is
-// the rounding of their quotient.
+// count, see parseLong, as strconv does: up to 15 digits, the digits and the power
+// of ten are exact, and so is the rounding of their quotient.
 func parseNumber(b []byte) (float64, Reason) {
 	i := 0
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -129,8 +129,8 @@ const (
 
 // parseLong is parseNumber for numbers with many digits or with an exponent at
 // b[i]. Digits after the first maxDigits count as zeros, and numbers below the normal
-// range of float64 are zero: strconv takes a thousand times as long
-// for them as for others, so that a small flood could keep a processor busy.
+// range of float64 are zero: strconv takes a thousand times as long for them as for
+// others, so that a small flood could keep a processor busy.
 func parseLong(b []byte, i int) (float64, Reason) {
 	exp := 0 // of the last digit
 	if i < len(b) {
