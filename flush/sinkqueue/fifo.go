@@ -38,17 +38,14 @@ func (f *fifo) push(p packet) {
 	f.buf = append(f.buf, p)
 }
 
-// pop removes the first n packets and appends them to dst.
-func (f *fifo) pop(dst []packet, n int) []packet {
-	first := f.buf[f.head : f.head+n]
-	dst = append(dst, first...)
-	clear(first)
+// drop removes the first n packets.
+func (f *fifo) drop(n int) {
+	clear(f.buf[f.head : f.head+n])
 	f.head += n
-	return dst
 }
 
-// unpop adds packets in front of the others.
-func (f *fifo) unpop(packets ...packet) {
+// putBack adds packets in front of the others.
+func (f *fifo) putBack(packets ...packet) {
 	if f.head < len(packets) {
 		f.buf = slices.Insert(f.buf, f.head, packets...)
 		return

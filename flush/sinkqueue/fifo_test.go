@@ -21,13 +21,14 @@ func TestFifo(t *testing.T) {
 				f.push(p)
 				want = append(want, p)
 			},
-			"pop": func(t *rapid.T) {
+			"drop": func(t *rapid.T) {
 				n := rapid.IntRange(0, len(want)).Draw(t, "n")
-				taken = f.pop(taken, n)
+				taken = append(taken, f.all()[:n]...)
+				f.drop(n)
 				want = want[n:]
 			},
-			"unpop": func(*rapid.T) {
-				f.unpop(taken...)
+			"put back": func(*rapid.T) {
+				f.putBack(taken...)
 				want = slices.Concat(taken, want)
 				taken = nil
 			},
@@ -56,10 +57,13 @@ func TestFifoMovesNothing(t *testing.T) {
 	}
 	last := &f.all()[f.len()-1]
 	for range 100 {
-		taken := f.pop(nil, 32)
-		f.unpop(taken...)
-		f.unpop(f.pop(nil, 1)...)
-		f.pop(nil, 1)
+		taken := slices.Clone(f.all()[:32])
+		f.drop(32)
+		f.putBack(taken...)
+		first := f.all()[0]
+		f.drop(1)
+		f.putBack(first)
+		f.drop(1)
 	}
 	if &f.all()[f.len()-1] != last {
 		t.Error("the last packet moved")
@@ -71,7 +75,7 @@ func TestFifoMovesNothing(t *testing.T) {
 	}
 	for range 100_000 { // packets come and go
 		f.push(packet{})
-		f.pop(nil, 1)
+		f.drop(1)
 	}
 	if cap(f.buf) > 3*f.len() {
 		t.Errorf("a queue of %d packets has room for %d", f.len(), cap(f.buf))

@@ -42,7 +42,7 @@ func (s *shard) oldest() time.Time {
 // pop removes the oldest packet. The caller holds Queue.mu.
 func (s *shard) pop() packet {
 	p := s.queue.all()[0]
-	s.queue.pop(nil, 1)
+	s.queue.drop(1)
 	return p
 }
 
@@ -73,7 +73,8 @@ func (s *shard) takeRun() []packet {
 	if n == 1 {
 		return nil
 	}
-	s.taken = s.queue.pop(s.taken[:0], n)
+	s.taken = append(s.taken[:0], s.queue.all()[:n]...)
+	s.queue.drop(n)
 	s.sending = s.taken[n-1].queued
 	return s.taken
 }
@@ -122,7 +123,7 @@ func (s *shard) sendRun() bool {
 	for i := range run {
 		run[i].group = 0 // sent with Send
 	}
-	s.queue.unpop(run...)
+	s.queue.putBack(run...)
 	return false
 }
 
@@ -138,7 +139,7 @@ func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) 
 	q.waiting -= before.metrics
 	if back {
 		p.group = 0 // its size may have changed
-		s.queue.unpop(p)
+		s.queue.putBack(p)
 		q.size += len(p.data)
 		q.waiting += p.metrics
 	}
