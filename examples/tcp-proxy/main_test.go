@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/server"
 )
 
 // echo starts a host that sends everything back, up to the end.
@@ -123,25 +125,36 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestHostGoesDown stops a host while the proxy runs: the other host serves all connections.
-func TestHostGoesDown(t *testing.T) {
+// withDeadHost runs a proxy over the hosts and another one, which stops before the first
+// connection. It returns the server and the address of its listener.
+func withDeadHost(t *testing.T, hosts ...string) (srv *server.Server, at string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	srv, err := newProxy("127.0.0.1:0", "127.0.0.1:0", echo(t), l.Addr().String())
-	if err != nil {
+	if srv, err = newProxy("127.0.0.1:0", "127.0.0.1:0", append(hosts, l.Addr().String())...); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
+	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 	<-srv.Initialized()
-	l.Close()
+	return srv, srv.Listeners().List()[0].Addresses[0].String()
+}
+
+// TestHostGoesDown stops a host while the proxy runs: the other host serves all connections.
+func TestHostGoesDown(t *testing.T) {
+	srv, at := withDeadHost(t, echo(t))
 	for i := range 4 {
-		c, err := net.Dial("tcp", srv.Listeners().List()[0].Addresses[0].String())
+		c, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,30 +168,12 @@ func TestHostGoesDown(t *testing.T) {
 	if got := string(srv.Admin().Request("GET", "/stats?filter=upstream_cx_connect_fail$&usedonly", nil).Body); !strings.HasPrefix(got, "cluster.backend.upstream_cx_connect_fail: ") {
 		t.Errorf("stats: %q", got)
 	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 }
 
 // TestNoHostAccepts stops the only host: the connection of a client ends, and is counted.
 func TestNoHostAccepts(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	srv, err := newProxy("127.0.0.1:0", "127.0.0.1:0", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- srv.Run(ctx) }()
-	<-srv.Initialized()
-	l.Close()
-	c, err := net.Dial("tcp", srv.Listeners().List()[0].Addresses[0].String())
+	srv, at := withDeadHost(t)
+	c, err := net.Dial("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,9 +184,5 @@ func TestNoHostAccepts(t *testing.T) {
 	const name = "cluster.backend.upstream_cx_connect_attempts_exceeded"
 	if got := string(srv.Admin().Request("GET", "/stats?filter=^"+name, nil).Body); got != name+": 1\n" {
 		t.Errorf("stats: %q", got)
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }
