@@ -275,6 +275,14 @@ func TestListenerHTTPStats(t *testing.T) {
 		t.Errorf("hijacked: got %q, %v", b, err)
 	}
 	resp.Body.Close()
+	plain, err := http.Get("http://" + at + "/nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(plain.Body); plain.StatusCode != http.StatusBadRequest || string(b) != "this port speaks TLS: use https\n" || err != nil {
+		t.Errorf("without TLS: got %s, %q, %v", plain.Status, b, err)
+	}
+	plain.Body.Close()
 	for _, path := range []string{"/leave", "/ignore"} {
 		c, err := tls.Dial("tcp", at, &tls.Config{RootCAs: pool})
 		if err != nil {

@@ -245,9 +245,33 @@ type httpConn struct {
 	err      error // of Close
 }
 
+// plainAnswer is the response to a request without TLS where TLS is required.
+const plainAnswer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nthis port speaks TLS: use https\n"
+
+// handshake does what net/http does for a [tls.Conn], which it does not see. After the
+// first call it returns at once.
+func (c *httpConn) handshake() error {
+	t, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	err := t.Handshake()
+	if err == nil {
+		return nil
+	}
+	c.port.log.Debug("TLS handshake failed", "peer", c.RemoteAddr(), "error", err)
+	var header tls.RecordHeaderError
+	if errors.As(err, &header) && header.Conn != nil {
+		_, _ = io.WriteString(header.Conn, plainAnswer)
+	}
+	return err
+}
+
 // Read implements [net.Conn].
-func (c *httpConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
+func (c *httpConn) Read(b []byte) (n int, err error) {
+	if err = c.handshake(); err == nil {
+		n, err = c.Conn.Read(b)
+	}
 	if n > 0 {
 		c.port.cxRxBytes.Add(uint64(n))
 		c.begun.Store(true)
