@@ -28,6 +28,7 @@ func showIngest(v *view) error {
 	}
 	v.explainForm()
 	v.panel("in-head", "Listeners", func() { v.actions("ingest-listeners", "/ingest?format=json") }, func() { v.ingestListeners(rep.Listeners) })
+	v.mapping()
 	if len(rep.Relay) > 0 {
 		v.panel("relay-head", "Relay", func() { v.actions("relay-targets", "/ingest?format=json") }, func() { v.relayTargets(rep.Relay) })
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/render"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -300,6 +301,47 @@ func (c *countedClusters) Statuses(yield func(*status.Cluster) bool) {
 	for range c.n {
 		if !yield(&status.Cluster{}) {
 			return
+		}
+	}
+}
+
+// ruled is an input with so many mapping rules, every tenth of them unused.
+type ruled struct {
+	fakeIngest
+	n int
+}
+
+func (r ruled) Mapping() (m report.Mapping) {
+	for i := range r.n {
+		m.Rules = append(m.Rules, report.RuleUse{Rule: report.Rule{Number: i + 1, Match: fmt.Sprintf("m%d.*", i+1)}, Name: "x", Matches: uint64(i % 10)})
+	}
+	return m
+}
+
+// TestMappingRules expects the rules in pages, by their use, and no section where there
+// are none and none can be loaded.
+func TestMappingRules(t *testing.T) {
+	for _, tt := range []struct {
+		rules  int
+		target string
+		want   []string
+	}{
+		{0, "ingest", nil},
+		{250, "ingest", []string{"1 to 100 of 250", "</i> m1.<wbr>*", "</i> m100.<wbr>*"}},
+		{250, "ingest?offset=200", []string{"201 to 250 of 250", "</i> m201.<wbr>*"}},
+		{250, "ingest?rules=unused", []string{"1 to 25 of 25", "</i> m241.<wbr>*"}},
+		{250, "ingest?rules=shadowed", []string{"No rule is shadowed."}},
+	} {
+		srv := world(t, "plain", func(c *admin.Config) { c.Sources.Ingest = ruled{fakeIngest{"plain"}, tt.rules} })
+		body := string(request(srv, tt.target, "plain").Body)
+		checkPage(t, srv, []byte(body))
+		if got := strings.Contains(body, "Mapping rules"); got != (tt.rules > 0) {
+			t.Errorf("%d rules: section: %t", tt.rules, got)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(body, want) {
+				t.Errorf("%d rules, %s: no %q in\n%s", tt.rules, tt.target, want, body)
+			}
 		}
 	}
 }
