@@ -79,11 +79,21 @@ func (v *view) explainForm() {
 		})
 		return
 	}
-	v.note("ok", "explained", func() {
+	meaning := "warn"
+	if len(x.Samples) == 0 || slices.ContainsFunc(x.Samples, func(s report.Sample) bool { return !s.Dropped }) {
+		meaning = "ok"
+	}
+	v.note(meaning, "explained", func() {
 		v.Put("Accepted as ", x.Kind)
-		for _, s := range x.Samples {
-			v.Put(h("<br>"), s.Kind, " ", h("<a href='"), url("stat", "name", s.Stat), h("'><code class='wrap'>"), s.Stat, h("</code></a>"))
+		for i := range x.Samples {
+			s := &x.Samples[i]
+			v.Put(h("<br>"), s.Kind, " ")
+			if s.Stat != "" {
+				v.Put(h("<a href='"), url("stat", "name", s.Stat), h("'><code class='wrap'>"), s.Stat, h("</code></a>"))
+			}
 			switch {
+			case s.Dropped:
+				v.Put("dropped", droppedBy(s))
 			case s.Limit != "":
 				v.Put(h(" <span class='warn'>held back by the limit "), s.Limit, h("</span>"))
 			case !s.Known:
@@ -92,8 +102,22 @@ func (v *view) explainForm() {
 			if s.Series != "" {
 				v.Put(h("<br><code class='wrap quiet'>"), s.Series, h("</code>"))
 			}
+			if s.Rule != nil {
+				v.Put(h("<br><span class='quiet'>rule "), s.Rule.Number, h(" <code class='wrap'>"), s.Rule.Match, h("</code> "), s.Rule.Position, h("</span>"))
+			}
 		}
 	})
+}
+
+// droppedBy says what drops a sample.
+func droppedBy(s *report.Sample) string {
+	switch {
+	case s.Filter != "":
+		return " by the filter " + s.Filter
+	case s.Rule != nil:
+		return " by its mapping rule"
+	}
+	return ", as no mapping rule matches"
 }
 
 func (v *view) ingestListeners(list []report.Listener) {

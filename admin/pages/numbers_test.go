@@ -345,3 +345,14 @@ func TestMappingRules(t *testing.T) {
 		}
 	}
 }
+
+// TestDroppedSampleIsNotAccepted expects the explanation of a line to say that a rule
+// drops it, and no link to a stat that it does not have.
+func TestDroppedSampleIsNotAccepted(t *testing.T) {
+	body := string(request(world(t, "plain", nil), "ingest?line=drop", "plain").Body)
+	_, note, _ := strings.Cut(body, "id='explained'")
+	note, _, _ = strings.Cut(note, "</div>")
+	if !strings.Contains(note, "dropped by its mapping rule") || !strings.Contains(note, "rule 2") || strings.Contains(note, "<a ") || !strings.Contains(body, "note warn' role='alert' id='explained'") {
+		t.Error(note)
+	}
+}

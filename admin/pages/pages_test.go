@@ -158,6 +158,9 @@ func (f fakeIngest) Explain(line []byte) report.Explanation {
 	if bytes.HasPrefix(line, []byte("bad")) {
 		return report.Explanation{Kind: "metric", Reason: f.text, Offset: 2}
 	}
+	if bytes.HasPrefix(line, []byte("drop")) {
+		return report.Explanation{Kind: "metric", Samples: []report.Sample{{Kind: "counter", Rule: &report.Rule{Number: 2, Match: f.text, Position: f.text}, Dropped: true}}}
+	}
 	return report.Explanation{Kind: "metric", Samples: []report.Sample{{Kind: "counter", Stat: f.text, Series: f.text, Limit: f.text}}}
 }
 
@@ -182,7 +185,7 @@ var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "sta
 	"stats?sort=changed&dir=asc&rows=250&pause=1", "stats?sort=type&dir=desc", "stat?name=x.%s", "stat?name=x.text", "stat?name=x.time", "stat?name=nothing.%s", "stat?name=x.gauge&with=x.%s", "stat?name=x.%s&with=none%s&over=1h", "stat?name=x.%s&from=1795341500000&to=1795341600000",
 	"histograms", "histograms?name=x.time&q=99.95", "histograms?name=x.time&x=linear&y=count", "histograms?name=x.time&view=cdf", "histograms?name=x.time&view=time", "histograms?name=x.time&compare=1", "histograms?name=x.time&compare=1&a=5m&q=42&view=cdf", "histograms?name=x.time&compare=1&a=5m&b=1h", "histograms?name=x.idle", "histograms?merge=1&unused=1", "histograms?merge=1&filter=x&view=time&compare=1&q=42", "histograms?merge=1&filter=none", "histograms?filter=%s",
 	"explorer", "explorer?view=map&sort=new", "explorer?prefix=x.&sort=name&view=map", "explorer?prefix=%s", "explorer?tag=%s", "explorer?tag=site", "explorer?tag=site&prefix=x", "explorer?sort=samples",
-	"clusters", "clusters?cluster=%s", "clusters?cluster=gone%s", "clusters?unhealthy=1", "clusters?sort=connections", "clusters?sort=requests&dir=asc", "clusters?sort=p99", "clusters?sort=breakers", "clusters?sort=outlier", "clusters?sort=rate", "clusters?sort=success&dir=asc", "clusters?sort=version", "clusters?sort=why&dir=desc", "clusters?filter=^%s", "listeners", "ingest", "ingest?line=bad%s", "ingest?line=%s", "ingest?rules=unused", "ingest?rules=shadowed",
+	"clusters", "clusters?cluster=%s", "clusters?cluster=gone%s", "clusters?unhealthy=1", "clusters?sort=connections", "clusters?sort=requests&dir=asc", "clusters?sort=p99", "clusters?sort=breakers", "clusters?sort=outlier", "clusters?sort=rate", "clusters?sort=success&dir=asc", "clusters?sort=version", "clusters?sort=why&dir=desc", "clusters?filter=^%s", "listeners", "ingest", "ingest?line=bad%s", "ingest?line=drop%s", "ingest?line=%s", "ingest?rules=unused", "ingest?rules=shadowed",
 	"runtime", "runtime?key=key", "runtime?key=new%s", "runtime?filter=%s", "logging", "logging?filter=%s", "config", "certs", "circuits", "circuits?sort=name", "audit", "audit?filter=%s", "server"}
 
 func request(srv *admin.Server, target, text string) *admin.Reply {
