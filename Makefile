@@ -96,7 +96,7 @@ cross: ## compile for systems on which the tests do not run
 bench: ## measure everything in bench/ and check the budget
 	@./scripts/bench $(COUNT)
 
-bench-peers: ## measure other libraries for the table in docs/performance.md
+bench-peers: ## measure other libraries for the table in docs/performance/libraries.md
 	@./scripts/bench-peers $(COUNT)
 
 .PHONY: help run build test tools lint unit race portable arm64 schedules seeded mutants e2e fuzz soak slow proof matrix packages packages-test pictures cross bench bench-peers

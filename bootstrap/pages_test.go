@@ -64,9 +64,9 @@ func configuration(block string, fields map[string]any) (string, bool) {
 func TestConfigurationsOfThePagesAreValid(t *testing.T) {
 	fields := jsonschema.Load(t, "../docs/bootstrap.schema.json")["properties"].(map[string]any)
 	pages, _ := filepath.Glob("../docs/*.md")
-	decisions, _ := filepath.Glob("../docs/decisions/*.md")
+	below, _ := filepath.Glob("../docs/*/*.md")
 	seen := make(map[string]int)
-	for _, page := range append(append(pages, decisions...), "../README.md", "../SECURITY.md") {
+	for _, page := range append(append(pages, below...), "../README.md", "../SECURITY.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
