@@ -117,7 +117,7 @@ const unknownKey = "{nothing: 1}"
 
 // try parses a document that has value at path.
 func try(path, value string) (*Config, []*Error) {
-	c, err := Parse("a.yaml", []byte(documentWith(path, value)), Options{Product: "statsd-admin"})
+	c, err := Parse("a.yaml", []byte(documentWith(path, value)), Options{})
 	if err == nil {
 		return c, nil
 	}
@@ -566,7 +566,7 @@ func TestExamplesFollowTheSchema(t *testing.T) {
 		for _, fault := range jsonschema.Validate(root, parsed(t, string(data))) {
 			t.Errorf("%s: %s", path, fault)
 		}
-		c, err := Parse(path, data, Options{Product: "statsd-admin"})
+		c, err := Parse(path, data, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
