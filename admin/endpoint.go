@@ -32,6 +32,10 @@ type Endpoint struct {
 	// an unknown parameter is answered with 400, and the response to a read
 	// names it in the header x-unknown-parameters.
 	OpenParams bool
+	// TakesBody is set for handlers that read [Request.Body]. A body is a form only if
+	// it begins with a parameter of Params, so that the content type that curl -d
+	// sends by default does not matter.
+	TakesBody bool
 	// Heavy is set for large responses. At most Limits.HeavyRunning of them run
 	// at once.
 	Heavy bool

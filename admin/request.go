@@ -115,7 +115,7 @@ const formType = "application/x-www-form-urlencoded"
 // parseParams sets the parameters. It reports false if they exceed a limit.
 func (r *Request) parseParams(l *Limits) bool {
 	_, text, _ := strings.Cut(r.target, "?")
-	if text == "" && r.Header("content-type") == formType {
+	if text == "" && r.Header("content-type") == formType && r.endpoint.readsForm(string(r.body)) {
 		text = strings.ReplaceAll(string(r.body), "+", " ") // %2B stays a plus
 	}
 	longest := l.QueryValue

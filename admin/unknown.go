@@ -27,6 +27,12 @@ func (s *Server) absent(path string) string {
 	return ""
 }
 
+// readsForm reports whether e reads body as a form if its content type says so.
+func (e *Endpoint) readsForm(body string) bool {
+	name, _, _ := strings.Cut(body, "=")
+	return !e.TakesBody || slices.ContainsFunc(e.Params, func(p Param) bool { return p.Name == name })
+}
+
 // unknownParams returns the distinct parameters that e does not have.
 func (e *Endpoint) unknownParams(q Query) []string {
 	if e.OpenParams || !e.Fixed && len(e.Params) == 0 {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +13,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 )
 
-// openTap posts a request to /tap and returns the response after its status line.
-func openTap(t *testing.T, r *running, body string) (status string, conn net.Conn, in *bufio.Reader) {
+// openTap posts a request to /tap, with further header lines, and returns the response
+// after its status line.
+func openTap(t *testing.T, r *running, body string, header ...string) (status string, conn net.Conn, in *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Admin().Addr().String())
 	if err != nil {
@@ -23,7 +25,7 @@ func openTap(t *testing.T, r *running, body string) (status string, conn net.Con
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "POST /tap HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s", len(body), body)
+	fmt.Fprintf(conn, "POST /tap HTTP/1.1\r\nhost: localhost\r\n%scontent-length: %d\r\n\r\n%s", strings.Join(header, ""), len(body), body)
 	in = bufio.NewReader(conn)
 	if status, err = in.ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -115,6 +117,22 @@ func TestSilentTapEndsWithItsClient(t *testing.T) {
 			return status == "HTTP/1.1 200 OK"
 		})
 		conn.Close()
+	}
+}
+
+// TestTapOfCurl checks that the type that curl -d gives to every body does not hide the
+// selection, and that a form still works.
+func TestTapOfCurl(t *testing.T) {
+	const form = "content-type: application/x-www-form-urlencoded\r\n"
+	json := `{"config_id": "statsd", "tap_config": {"match": {"any_match": true}, "output_config": {"sinks": [{"streaming_admin": {}}]}}}`
+	for _, body := range []string{tapBody("statsd"), json, "# a=b&c\n" + tapBody("statsd"), "config=" + url.QueryEscape(json)} {
+		r := start(t, withTap(server.Config{Admin: anyPort(), StatsD: statsdOn("tcp://127.0.0.1:0")}))
+		if status, _, _ := openTap(t, r, body, form); status != "HTTP/1.1 200 OK" {
+			t.Errorf("%q: %s", body, status)
+		}
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

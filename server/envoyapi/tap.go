@@ -46,7 +46,7 @@ func AddTap(cfg *server.Config) *tap.Tap {
 		}
 	}
 	cfg.Endpoints = append(cfg.Endpoints, admin.Endpoint{
-		Path: "/tap", Group: "Clusters and listeners", Help: "stream the traffic selected by the request body", Mutates: true, Fixed: true,
+		Path: "/tap", Group: "Clusters and listeners", Help: "stream the traffic selected by the request body", Mutates: true, Fixed: true, TakesBody: true,
 		Params: []admin.Param{{Name: "config", Help: "selection as YAML or JSON, as an alternative to the body", Kind: admin.ParamLines}},
 		Serve: func(w *admin.Response, r *admin.Request) error {
 			body := r.Body()
