@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
@@ -20,6 +21,7 @@ type clusterRow struct {
 	api                          bool
 	healthy, degraded, unhealthy int
 	reasons                      map[status.Flags]int // hosts by flag; nil if all are healthy
+	checked                      time.Time            // last health check of any host; zero if there was none
 	breakers                     [2]status.BreakerLimits
 	use                          [2]status.BreakerUse
 	outlier                      *status.OutlierRates
@@ -46,6 +48,9 @@ func summarize(c *status.Cluster) clusterRow {
 			out.degraded++
 		default:
 			out.unhealthy++
+		}
+		if check := host.Check; check != nil && check.Time.After(out.checked) {
+			out.checked = check.Time
 		}
 		for flag := status.Flags(1); host.Health >= flag; flag <<= 1 {
 			if host.Health&flag != 0 {
@@ -263,7 +268,7 @@ func (v *view) board(rows []clusterRow) {
 			column{head: "Cluster", sort: "name"}, column{head: "Version", class: "spare", sort: "version"}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
 			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", class: "num spare", sort: "active"}, column{head: "rq/s", class: "num", sort: "rate"},
 			column{head: "Requests", class: "num spare", sort: "requests"}, column{head: "Success %", class: "num", sort: "success"},
-			column{head: "p99", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", class: "spare rare", sort: "breakers"}, column{head: "Outlier", class: "spare rare", sort: "outlier"})
+			column{head: "p99", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", class: "spare rare", sort: "breakers"}, column{head: "Outlier", class: "spare rare", sort: "outlier"}, column{head: "Last check", exported: true})
 		v.stats(func(list *store.View) {
 			for i := range shown {
 				v.clusterRow(g, list, &shown[i])
@@ -314,13 +319,19 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	})
 	why := c.why()
 	g.cell(why, func() {
+		class := h("sub")
 		switch {
 		case c.unhealthy > 0:
 			v.word("bad", why)
 		case why != "":
 			v.word("warn", why)
+		case c.checked.IsZero():
+			v.orNone("")
 		default:
-			v.Put(h("<span class='quiet'>"), none, h("</span>"))
+			class = "sub quiet"
+		}
+		if !c.checked.IsZero() {
+			v.checked(class, c.checked)
 		}
 	})
 	figure("upstream_cx_active")
@@ -333,6 +344,7 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	}
 	g.cell(strings.Join(use, " "), func() { v.breakers(c) })
 	v.outlier(g, c.outlier)
+	g.cell(isoTime(c.checked), nil)
 }
 
 // requests appends the cells of the requests to a cluster: how many a second in the last

@@ -60,7 +60,7 @@ func (v *view) host(g *grid, host *status.Host) {
 	g.cell(host.Health.String(), func() {
 		v.flags(host.Health)
 		if c := host.Check; c != nil {
-			v.Put(h("<span class='sub' title='"), isoTime(c.Time), h("'>checked "), numfmt.Age(max(v.now.Sub(c.Time), time.Second)), " ago: ", c.Result, h("</span>"))
+			v.checked("sub", c.Time, ": ", c.Result)
 		}
 	})
 	g.num(fmt.Sprint(host.Weight))
@@ -96,6 +96,13 @@ func (v *view) host(g *grid, host *status.Host) {
 	}
 	g.cell(isoTime(check.Time), nil)
 	g.cell(check.Result, nil)
+}
+
+// checked appends how long ago a health check was, and more.
+func (v *view) checked(class h, at time.Time, more ...any) {
+	v.Put(h("<span class='"), class, h("' title='"), isoTime(at), h("'>checked "), numfmt.Age(max(v.now.Sub(at), time.Second)), " ago")
+	v.Put(more...)
+	v.Put(h("</span>"))
 }
 
 // orNone appends text, or a dash if it is empty.
