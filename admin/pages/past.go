@@ -185,9 +185,9 @@ func (v *view) compareForm(p *past) {
 	v.keep("name", "filter", "x", "y", "view", "offset", "q", "over")
 	v.Put(h("<input type='hidden' name='opened' value='"), strconv.FormatInt(v.opened().UnixMilli(), 10), h("'><input type='hidden' name='compare' value='1'>Compare "))
 	moments := v.moments()
-	v.durations("the", "span", spans[:])
-	v.durations("until, A,", "a", moments)
-	v.durations("with as much until, B,", "b", moments)
+	v.durations("two windows of", "span", spans[:])
+	v.durations("A until", "a", moments)
+	v.durations("B until", "b", moments)
 	v.Put(h("<button type='submit'>Compare</button>"))
 	if v.query.Has("compare") {
 		v.Put(h(" <a href='"), v.here("compare", "", "a", "", "b", "", "span", ""), h("'>Interval and all values</a>"))
