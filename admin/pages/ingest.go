@@ -318,7 +318,7 @@ func (v *view) tops(rep *report.Report) {
 			g := v.grid(id, title, "", order{}, column{head: head, class: "name"}, column{head: "count", class: "num"})
 			for _, x := range list[:min(10, len(list))] {
 				g.row("")
-				g.head(x.Name, v.text(h("<span>"), x.Name, h("</span>")))
+				g.head(x.Name, func() { v.dotted(x.Name) })
 				g.num(fmt.Sprint(x.Count))
 			}
 			g.end()
@@ -336,7 +336,10 @@ func (v *view) tops(rep *report.Report) {
 		slices.Reverse(last)
 		for _, x := range last {
 			g.row("")
-			g.head(x.Name, v.text(h("<span>"), x.Name, h("</span><span class='sub'>"), x.Tags, h("</span>")))
+			g.head(x.Name, func() {
+				v.dotted(x.Name)
+				v.Put(h("<span class='sub'>"), x.Tags, h("</span>"))
+			})
 			g.cell(x.Kind, nil)
 			g.cell(isoTime(x.Time), func() { v.when(x.Time) })
 		}

@@ -379,7 +379,11 @@ func (v *view) topRates(top []grown) {
 				if c, ok := list.FindRef(x.ref); ok {
 					name := c.Name()
 					g.row("")
-					g.head(name, func() { v.Put(h("<a href='"), url("stat", "name", name), h("'><span>"), name, h("</span></a>")) })
+					g.head(name, func() {
+						v.Put(h("<a href='"), url("stat", "name", name), h("'><span>"))
+						v.dotted(name)
+						v.Put(h("</span></a>"))
+					})
 					g.cell(exactValue(x.rate), v.text(h("<span data-rate='"), name, h("'>"), numfmt.Rate(x.rate), h("</span>")))
 				}
 			}
@@ -402,7 +406,9 @@ func (v *view) topNames(input *report.Report) {
 		for _, x := range input.TopSamples[:min(10, len(input.TopSamples))] {
 			g.row("")
 			g.head(x.Name, func() {
-				v.Put(h("<a href='"), url("stats", "filter", "^"+quoteMeta(x.Name)), h("'><span>"), x.Name, h("</span></a>"))
+				v.Put(h("<a href='"), url("stats", "filter", "^"+quoteMeta(x.Name)), h("'><span>"))
+				v.dotted(x.Name)
+				v.Put(h("</span></a>"))
 			})
 			g.shown(fmt.Sprint(x.PerSecond), numfmt.Rate(x.PerSecond))
 		}
