@@ -110,7 +110,7 @@ func (v *view) limitsNear(list []report.Limit) {
 			if strings.HasSuffix(l.Name, "_bytes") {
 				use, most = sizeText(float64(l.Use)), sizeText(float64(l.Max))
 			}
-			v.Put(strings.ReplaceAll(l.Name, "_", " "), " (", use, " of ", most, ")")
+			v.Put(limitName(l), " (", use, " of ", most, ")")
 		}
 		v.Put(h(". <a href='ingest'>Ingest</a>"))
 	})

@@ -174,7 +174,7 @@ func (fullIngest) Report() report.Report {
 			{ListenerInfo: report.ListenerInfo{Name: "gram", Protocol: "unixgram", Address: "unixgram:///run/x", Readers: 1}, KernelDrops: 1},
 		},
 		Rejected: []report.Rejected{{Reason: "no type", Count: 2, Last: []report.RejectedLine{{Time: at(5), Listener: "udp", Source: "10.0.0.9:4", Line: "a:1\x00"}, {Time: at(70), Listener: "tcp"}}}, {Reason: "long", Count: 1}},
-		Limits:   []report.Limit{{Name: "series", Max: 100, Use: 80, Limited: 1}, {Name: "name_bytes", Max: 4096, Use: 4096}, {Name: "free", Max: -1, Use: 7}, {Name: "zero", Max: 0, Limited: 2}, {Name: "calm", Max: 10, Use: 7}},
+		Limits:   []report.Limit{{Name: "series", Max: 100, Use: 80, Limited: 1}, {Name: "name_bytes", Max: 4096, Use: 4096}, {Name: "free", Max: -1, Use: 7}, {Name: "values_per_tag_key", Max: -1}, {Name: "zero", Max: 0, Limited: 2}, {Name: "calm", Max: 10, Use: 7}},
 		Series:   []report.Kind{{Kind: "counter", Series: 1000, Created: 1200, Expired: 200}, {Kind: "gauge"}}, Expiry: "Series expire after a day.",
 		TopSeries:  []report.NameCount{{Name: "page.views", Count: 3000}, {Name: "b", Count: 1}},
 		TopTags:    []report.NameCount{{Name: "site", Count: 2}},

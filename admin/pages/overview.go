@@ -486,21 +486,30 @@ func (v *view) limits(input *report.Report) {
 	})
 }
 
-// limit appends a limit and its use as a pair with a bar.
+// limit appends a limit and its use as a pair with a bar, unless it is no limit, or one
+// without a measure, that refused nothing.
 func (v *view) limit(x report.Limit) {
-	v.Put(h("<dt>"), strings.ReplaceAll(x.Name, "_", " "), h("</dt><dd class='num'>"))
+	if x.Max < 0 && x.Use == 0 && x.Limited == 0 {
+		return
+	}
+	v.Put(h("<dt>"), limitName(x), h("</dt><dd class='num'>"))
 	v.limitUse(x)
+	if x.Limited > 0 {
+		v.Put(h(" <span class='warn'>"), plural(x.Limited, "line"), h(" limited</span>"))
+	}
 	if x.Max < 0 {
 		v.Put(h("</dd>"))
 		return
 	}
 	share := float64(x.Use) / float64(max(x.Max, 1))
-	if x.Limited > 0 {
-		v.Put(h(" <span class='warn'>"), plural(x.Limited, "line"), h(" limited</span>"))
-	}
 	v.Put(h("</dd><dd class='wide'>"))
 	v.bar(share, nearLimit(share))
 	v.Put(h("</dd>"))
+}
+
+// limitName returns the name of a limit in words, without the unit that its values have.
+func limitName(x report.Limit) string {
+	return strings.ReplaceAll(strings.TrimSuffix(x.Name, "_bytes"), "_", " ")
 }
 
 // limitUse appends the use of a limit in words, and how near it is.

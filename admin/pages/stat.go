@@ -131,7 +131,7 @@ func showStat(v *view) error {
 			}
 			if network && v.src.Ingest != nil {
 				for _, x := range v.src.Ingest.NearLimits(family, own) {
-					pair("Limit "+strings.ReplaceAll(x.Name, "_", " "), func() { v.limitUse(x) })
+					pair("Limit "+limitName(x), func() { v.limitUse(x) })
 				}
 			}
 		})
