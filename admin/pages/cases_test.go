@@ -442,3 +442,27 @@ func TestNoSuchStat(t *testing.T) {
 		}
 	}
 }
+
+// named are loggers that are mostly at one level.
+type named struct{ *logctl.Registry }
+
+func (named) List() []logctl.LoggerLevel {
+	return []logctl.LoggerLevel{{Name: "upstream", Level: logctl.Error}, {Name: "statsd", Level: logctl.Warning}, {Name: "admin", Level: logctl.Warning}}
+}
+
+// TestSeveralLoggersKeepTheirLevel expects loggers by name, and forms for several ones to
+// begin with the level that most have.
+func TestSeveralLoggersKeepTheirLevel(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) { c.Sources.Loggers = named{} })
+	body := string(request(srv, "logging", "plain").Body)
+	for _, form := range []string{"<select name='level'>", "<select name='to'>"} {
+		_, options, _ := strings.Cut(body, form)
+		options, _, _ = strings.Cut(options, "</select>")
+		if !strings.Contains(options, "<option selected>warning") {
+			t.Errorf("%s%s", form, options)
+		}
+	}
+	if got, want := string(request(srv, "logging?tsv=loggers", "plain").Body), "Logger\tLevel\nadmin\twarning\nstatsd\twarning\nupstream\terror\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -18,11 +19,12 @@ func showLogging(v *view) error {
 	wanted := strings.ToLower(v.query.Value("filter"))
 	v.summary = plural(len(list), "logger")
 	edit := v.permits("/logging")
+	most := mostFrequent(list)
 	v.panel("all", "All loggers", nil, func() {
 		v.Put(h("<div class='pad row'>"))
 		if edit {
 			v.Put(h("<form class='row' method='post' action='../logging' data-effect='All loggers change their level.'><label>Level <select name='level'>"))
-			v.levels("")
+			v.levels(most)
 			v.Put(h("</select></label>"))
 			v.ttl("all loggers")
 			v.dryRun()
@@ -42,9 +44,12 @@ func showLogging(v *view) error {
 	}
 	v.Put(h("<button type='submit'>Show</button></form>\n<div id='results'>\n"))
 	defer v.Put(h("</div>\n"))
+	slices.SortStableFunc(list, func(a, b logctl.LoggerLevel) int {
+		return cmp.Or(strings.Compare(path.Dir(a.Name), path.Dir(b.Name)), strings.Compare(a.Name, b.Name))
+	})
 	list = slices.DeleteFunc(list, func(l logctl.LoggerLevel) bool { return !strings.Contains(strings.ToLower(l.Name), wanted) })
 	if edit {
-		v.several(list)
+		v.several(list, most)
 		v.restore()
 	}
 	v.panel("loggers-head", "Levels", func() {
@@ -58,6 +63,20 @@ func showLogging(v *view) error {
 		v.loggers(list, edit)
 	})
 	return nil
+}
+
+// mostFrequent returns the level that most loggers have. Forms for several loggers begin
+// with it, so that a click by mistake changes little.
+func mostFrequent(list []logctl.LoggerLevel) (level string) {
+	n := map[string]int{}
+	for _, l := range list {
+		of := l.Level.String()
+		n[of]++
+		if n[of] > n[level] {
+			level = of
+		}
+	}
+	return level
 }
 
 // loggers appends the table of loggers. Source files are grouped by their directory.
@@ -94,9 +113,9 @@ func (v *view) loggers(list []logctl.LoggerLevel, edit bool) {
 
 // several appends the form that picks loggers, and for picked ones the form that sets
 // their levels in one request.
-func (v *view) several(list []logctl.LoggerLevel) {
+func (v *view) several(list []logctl.LoggerLevel, most string) {
 	var paths []string
-	to := v.choice("to", logctl.Levels()...)
+	to := v.choice("to", append([]string{most}, logctl.Levels()...)...)
 	for _, name := range v.picked() {
 		if slices.ContainsFunc(list, func(l logctl.LoggerLevel) bool { return l.Name == name }) && !strings.ContainsAny(name, ",:=") {
 			paths = append(paths, name+":"+to)

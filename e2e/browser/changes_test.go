@@ -112,6 +112,7 @@ func TestLoggingTasks(t *testing.T) {
 	p.press(`form:has(input[name=paths]) button`)
 	p.confirm("main info → debug")
 	levels(`(?s)config: debug.*main: debug`)
+	p.do(chromedp.SetValue(`select[name="level"]`, "trace"))
 	p.press(`form[action="../logging"]:has(select[name="level"]) button`)
 	p.confirm("trace")
 	levels(`main: trace`)
