@@ -21,7 +21,7 @@ type intervalSink struct {
 }
 
 func (p *intervalSink) Interval() time.Duration      { return p.every }
-func (p *intervalSink) NeedsEnded() bool             { return true }
+func (p *intervalSink) NeedsTotals() bool            { return true }
 func (p *intervalSink) Delivery() flush.SinkDelivery { return flush.SinkDelivery{Kind: "test"} }
 
 func (p *intervalSink) Flush(s *store.Snapshot) error {

@@ -136,10 +136,8 @@ func New(cfg Config) (*Scheduler, error) {
 			return nil, err
 		}
 		s.workers = append(s.workers, w)
-		if m, ok := sink.(EndedSink); ok && m.NeedsEnded() {
-			cfg.Store.KeepNames()
-		}
 		if t, ok := sink.(TotalsSink); ok && t.NeedsTotals() {
+			cfg.Store.KeepNames()
 			s.totals = true
 		}
 	}

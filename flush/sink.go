@@ -23,8 +23,8 @@ type Sink interface {
 	Flush(*store.Snapshot) error
 }
 
-// TotalsSink is a [Sink] that needs snapshots with the values of all stats; see
-// [store.FlushOptions].
+// TotalsSink is a [Sink] that needs snapshots with the values of all stats, see
+// [store.FlushOptions], and the list of ended ones, see [store.Snapshot.Ended].
 type TotalsSink interface {
 	Sink
 	NeedsTotals() bool
@@ -36,13 +36,6 @@ type TotalsSink interface {
 type IntervalSink interface {
 	Sink
 	Interval() time.Duration
-}
-
-// EndedSink is a [Sink] that needs snapshots with the list of ended stats; see
-// [store.Snapshot.Ended].
-type EndedSink interface {
-	Sink
-	NeedsEnded() bool
 }
 
 // Runner is a [Sink] that sends from a separate goroutine.

@@ -79,7 +79,7 @@ func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
 		},
 	}.Serve(w, closing)
 	if errors.Is(err, render.ErrTooExpensive) {
-		return c.event.fail(c.id(), c.sent, "filter too expensive")
+		return c.event.notice("error", c.id(), c.sent, "filter too expensive", 0)
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (c *Client) due(tick time.Time) bool {
 func (c *Client) begin() error {
 	c.at, c.sent = c.stream.position()
 	e := &c.event
-	if err := e.reset(c.id(), c.sent, c.reset, c.skipped); err != nil {
+	if err := e.notice("reset", c.id(), c.sent, c.reset, c.skipped); err != nil {
 		return err
 	}
 	clear(c.seen)

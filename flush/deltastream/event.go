@@ -214,16 +214,6 @@ func (e *event) part(more bool) error {
 	return e.send()
 }
 
-// reset sends an event that makes the client forget its rows.
-func (e *event) reset(id eventID, at time.Time, reason string, skipped int) error {
-	return e.notice("reset", id, at, reason, skipped)
-}
-
-// fail sends the last event of a stream that cannot continue.
-func (e *event) fail(id eventID, at time.Time, reason string) error {
-	return e.notice("error", id, at, reason, 0)
-}
-
 // notice sends an event with a reason.
 func (e *event) notice(kind string, id eventID, at time.Time, reason string, skipped int) error {
 	b := append(e.buf[:0], "event: "...)

@@ -78,11 +78,6 @@ func appendValue(dst []byte, x float64) []byte {
 	return strconv.AppendFloat(append(dst, ' '), x, 'f', -1, 64)
 }
 
-// setEnd sets the end of lines, which has the time.
-func (s *Sink) setEnd(at int64) {
-	s.end = append(strconv.AppendInt(append(s.end[:0], ' '), at, 10), '\n')
-}
-
 // fields calls yield with the fields of a histogram, as StatsD's daemon names them.
 // Extremes, count, sum and mean are exact, the others are as exact as the bins.
 func (s *Sink) fields(h *histogram.Stats, seconds float64, yield func(field string, x float64)) {

@@ -153,7 +153,7 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 		at++
 	}
 	s.last = at
-	s.setEnd(at)
+	s.end = append(strconv.AppendInt(append(s.end[:0], ' '), at, 10), '\n')
 	s.sendCounters(snap, l)
 	s.sendGauges(l)
 	s.sendTimers(snap, l)

@@ -2,7 +2,6 @@ package history
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -359,9 +358,4 @@ func (h *History) sinceLocked(list []*frame) time.Time {
 		return h.last
 	}
 	return list[0].start
-}
-
-// tooOld returns the error for a moment before since.
-func tooOld(at, since time.Time) error {
-	return fmt.Errorf("%w: %s is before %s", ErrTooOld, at.UTC().Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -252,7 +253,7 @@ func (h *History) At(t time.Time) (*Moment, error) {
 	list := h.timeline()
 	since := h.sinceLocked(list)
 	if t.Before(since) {
-		return nil, tooOld(t, since)
+		return nil, fmt.Errorf("%w: %s is before %s", ErrTooOld, t.UTC().Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}
 	n := firstAfter(list, t)
 	m := &Moment{h: h, last: h.last, time: since, start: since, after: list[n:], changes: make(map[blockOf]*sums)}

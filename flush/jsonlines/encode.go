@@ -63,10 +63,6 @@ func (s *Sink) counter(n uint64) {
 	s.end(strconv.AppendUint(append(s.begin(typeCounter), keyIncrement...), n, 10))
 }
 
-func (s *Sink) gauge(c *store.Cursor) {
-	s.end(c.AppendValue(append(s.begin(typeGauge), `,"value":`...)))
-}
-
 func (s *Sink) histogram(h *histogram.Stats) {
 	b := strconv.AppendUint(append(s.begin(typeHistogram), keyCount...), h.Count(), 10)
 	b = render.AppendJSONFloat(append(b, `,"sum":`...), h.Sum())
@@ -122,6 +118,3 @@ func leading(b []byte) (n uint64) {
 	}
 	return n
 }
-
-// countLines returns the number of lines in b.
-func countLines(b []byte) int { return bytes.Count(b, []byte("\n")) }

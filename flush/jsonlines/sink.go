@@ -7,6 +7,7 @@
 package jsonlines
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func New(cfg Config) (*Sink, error) {
 		Options: cfg.Options, Kind: "json_lines", Target: cfg.Path,
 		Send:  func(_ context.Context, data []byte) (int, error) { return write(data) },
 		Ended: s.closeFile,
-		Count: countLines, Increments: increments, Observations: observations,
+		Count: func(b []byte) int { return bytes.Count(b, []byte("\n")) }, Increments: increments, Observations: observations,
 	})
 	s.Sender = s.queue.Sender()
 	s.batch = sinkqueue.Batch{Queue: s.queue, Limit: packetBytes}
@@ -158,7 +159,7 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 	defer v.Close()
 	f.Used(v, store.KindGauge, func(c *store.Cursor) {
 		if s.describe(c) {
-			s.gauge(c)
+			s.end(c.AppendValue(append(s.begin(typeGauge), `,"value":`...)))
 		}
 	})
 	f.Histograms(snap, func(c *store.Cursor, h *histogram.Snapshot) {

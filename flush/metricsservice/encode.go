@@ -63,9 +63,6 @@ func (b *batch) close() {
 	b.name, b.data = b.name[:0], b.data[:0]
 }
 
-// size returns the bytes so far.
-func (b *batch) size() int { return len(b.families) + len(b.data) }
-
 // packet returns the families and empties the batch.
 func (b *batch) packet() []byte {
 	b.close()
@@ -92,15 +89,10 @@ func (b *batch) scalar(labels []byte, x float64, at int64) {
 	b.add(labels, field, at)
 }
 
-// shown returns the quantiles of a summary.
-func shown() []float64 {
-	return []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}
-}
-
 func (b *batch) summary(labels []byte, h *histogram.Stats, at int64) {
 	b.value = protobuf.AppendUint(b.value[:0], 1, h.Count())
 	b.value = protobuf.AppendDouble(b.value, 2, h.Sum())
-	quantiles := shown()
+	quantiles := []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 1}
 	b.quantiles = h.Quantiles(b.quantiles[:0], quantiles)
 	for i, x := range b.quantiles {
 		b.part = protobuf.AppendDouble(b.part[:0], 1, quantiles[i])

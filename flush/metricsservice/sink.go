@@ -80,7 +80,6 @@ type Sink struct {
 var (
 	_ flush.Runner     = (*Sink)(nil)
 	_ flush.TotalsSink = (*Sink)(nil)
-	_ flush.EndedSink  = (*Sink)(nil)
 )
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
@@ -109,11 +108,8 @@ func New(cfg Config) (*Sink, error) {
 	return s, nil
 }
 
-// NeedsTotals reports whether the sink sends totals.
+// NeedsTotals reports whether the sink sends totals, also a last time of counters that end.
 func (s *Sink) NeedsTotals() bool { return !s.cfg.Delta }
-
-// NeedsEnded reports whether the sink sends last totals of counters that end.
-func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
 
 // send makes one attempt to send a packet; see [sinkqueue.Config].
 func (s *Sink) send(ctx context.Context, packet []byte) (int, error) {
@@ -234,7 +230,7 @@ func (s *Sink) histogram(c *store.Cursor, h *histogram.Stats, at int64) {
 
 // full queues the batch if it is complete.
 func (s *Sink) full() {
-	if s.batch.size() >= maxPacket {
+	if len(s.batch.families)+len(s.batch.data) >= maxPacket {
 		s.queueBatch()
 	}
 }

@@ -135,9 +135,6 @@ func (b *batch) request() []byte {
 // begin starts a point of the open metric; its attributes come first.
 func (b *batch) begin() { b.metrics, b.point = protobuf.Open(b.metrics, 1) }
 
-// attributes returns the attributes of the point, before anything else is added.
-func (b *batch) attributes() []byte { return b.metrics[b.point:] }
-
 // end completes the point.
 func (b *batch) end(p []byte) {
 	b.metrics = protobuf.Close(p, b.point)
@@ -167,11 +164,6 @@ func (b *batch) whole(start, at int64, n uint64) {
 // double completes a point with a value.
 func (b *batch) double(start, at int64, x float64) {
 	b.end(protobuf.AppendDouble(times(b.metrics, start, at), 4, x))
-}
-
-// nothing completes a point that ends a series.
-func (b *batch) nothing(at int64) {
-	b.end(protobuf.AppendUint(times(b.metrics, 0, at), 8, noValue))
 }
 
 // exponential completes a point of an exponential histogram, which ends the series if st

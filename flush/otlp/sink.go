@@ -117,7 +117,6 @@ const (
 var (
 	_ flush.Runner     = (*Sink)(nil)
 	_ flush.TotalsSink = (*Sink)(nil)
-	_ flush.EndedSink  = (*Sink)(nil)
 )
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
@@ -162,11 +161,8 @@ func New(cfg Config) (*Sink, error) {
 	return s, nil
 }
 
-// NeedsTotals reports whether the sink sends totals.
+// NeedsTotals reports whether the sink sends totals and marks series that end.
 func (s *Sink) NeedsTotals() bool { return !s.cfg.Delta }
-
-// NeedsEnded reports whether the sink marks series that end.
-func (s *Sink) NeedsEnded() bool { return !s.cfg.Delta }
 
 // Flush queues the points of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
@@ -191,7 +187,7 @@ func (s *Sink) deltas(snap *store.Snapshot) {
 			return
 		}
 		if owed != nil {
-			s.key = append(append(append(s.key[:0], s.batch.name...), 0), s.batch.attributes()...)
+			s.key = append(append(append(s.key[:0], s.batch.name...), 0), s.batch.metrics[s.batch.point:]...)
 			n += owed.Take(s.key)
 		}
 		s.batch.whole(s.began, at, n)
@@ -245,7 +241,7 @@ func (s visitor) End(c *store.Cursor, k store.Kind, at int64) {
 		field = fieldSum
 	}
 	if s.begin(c, field, attributesNumber) {
-		s.batch.nothing(at)
+		s.batch.end(protobuf.AppendUint(times(s.batch.metrics, 0, at), 8, noValue)) // the series ends
 		s.full()
 	}
 }

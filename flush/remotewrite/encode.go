@@ -62,9 +62,6 @@ func (b *batch) reset(v Version, since int64, seed maphash.Seed) {
 	}
 }
 
-// size returns the bytes of the request so far.
-func (b *batch) size() int { return len(b.symbols.table) + len(b.series) }
-
 // The places of texts in a series for [symbols.lasting].
 const (
 	placeHelp = iota

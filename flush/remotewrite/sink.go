@@ -103,7 +103,6 @@ type Sink struct {
 var (
 	_ flush.Runner     = (*Sink)(nil)
 	_ flush.TotalsSink = (*Sink)(nil)
-	_ flush.EndedSink  = (*Sink)(nil)
 )
 
 // New checks cfg and returns a sink. Nothing is sent before Run.
@@ -140,11 +139,8 @@ func New(cfg Config) (*Sink, error) {
 	return s, nil
 }
 
-// NeedsTotals reports that the sink sends totals.
+// NeedsTotals reports that the sink sends totals and marks series that end.
 func (s *Sink) NeedsTotals() bool { return true }
-
-// NeedsEnded reports that the sink marks series that end.
-func (s *Sink) NeedsEnded() bool { return true }
 
 // Version returns the version of the protocol that is in use.
 func (s *Sink) Version() Version { return Version(s.version.Load()) }
@@ -317,7 +313,7 @@ func staleMarker() float64 { return math.Float64frombits(0x7ff0000000000002) }
 
 // full queues the batch of a shard if it is complete.
 func (s *Sink) full(shard int) {
-	if b := &s.batches[shard]; b.samples >= s.cfg.Batch || b.size() >= maxBody {
+	if b := &s.batches[shard]; b.samples >= s.cfg.Batch || len(b.symbols.table)+len(b.series) >= maxBody {
 		s.queueBatch(shard)
 	}
 }
