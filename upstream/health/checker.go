@@ -188,7 +188,9 @@ func New(c Config) (*Checker, error) {
 			}
 			service = &m
 		}
-		k.prober = func(h *host.Host) Prober { return newHTTPProber(&k.c, h, service) }
+		k.prober = func(h *host.Host) Prober {
+			return &httpProber{newTransport(&k.c, h, c.Check.HTTP.HTTP2), service}
+		}
 	case c.Check.Kind == config.TCPCheck:
 		k.prober = func(h *host.Host) Prober { return &tcpProber{c: &k.c, host: h} }
 	case c.Check.Kind == config.GRPCCheck:

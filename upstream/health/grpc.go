@@ -11,18 +11,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // grpcProber checks by grpc.health.v1.Health/Check. Its two messages are a
 // string and an enumeration, both in field 1, so they are written by hand.
 type grpcProber struct {
-	c         *Config
-	host      *host.Host
-	transport *transport
-	request   []byte         // one framed message
-	at        config.Address // where the kept connection leads
+	*transport
+	request []byte // one framed message
 }
 
 const (
@@ -39,11 +35,8 @@ func newGRPCProber(c *Config, h *host.Host) *grpcProber {
 		message = append(message, name...)
 	}
 	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-	return &grpcProber{c: c, host: h, transport: newTransport(c, h, true), request: append(frame, message...)}
+	return &grpcProber{newTransport(c, h, true), append(frame, message...)}
 }
-
-// Close implements Prober.
-func (p *grpcProber) Close() { p.transport.Close() }
 
 // Probe implements Prober.
 func (p *grpcProber) Probe(ctx context.Context) Outcome {
@@ -61,13 +54,8 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 		Body: io.NopCloser(bytes.NewReader(p.request)), ContentLength: int64(len(p.request)),
 	}
 	addHeaders(r, g.Metadata)
-	if a := p.host.HealthCheckAddress(); a != p.at {
-		p.Close()
-		p.at = a
-	}
-	resp, err := p.transport.RoundTrip(r.WithContext(ctx))
+	resp, err := p.send(r.WithContext(ctx))
 	if err != nil {
-		p.Close() // a connection that hangs must not serve the next check
 		return p.c.unreachable(err)
 	}
 	defer resp.Body.Close()

@@ -27,10 +27,14 @@ const maxDrain = 64 << 10
 // transport keeps a connection to a host between checks.
 type transport struct {
 	http.Transport
+	c    *Config
+	host *host.Host
+	at   config.Address           // where the kept connection leads
 	conn atomic.Pointer[net.Conn] // the last one
 }
 
-// Close closes the connection, also under a request that was abandoned.
+// Close implements Prober. It closes the connection, also under a request that was
+// abandoned.
 func (t *transport) Close() {
 	t.CloseIdleConnections()
 	if conn := t.conn.Load(); conn != nil {
@@ -38,8 +42,21 @@ func (t *transport) Close() {
 	}
 }
 
-func (t *transport) dial(ctx context.Context, c *Config, h *host.Host) (net.Conn, error) {
-	conn, err := c.Dial(ctx, h, h.HealthCheckAddress())
+// send sends a request. Its context must end in time.
+func (t *transport) send(r *http.Request) (*http.Response, error) {
+	if a := t.host.HealthCheckAddress(); a != t.at {
+		t.Close()
+		t.at = a
+	}
+	resp, err := t.RoundTrip(r)
+	if err != nil {
+		t.Close() // a connection that hangs must not serve the next check
+	}
+	return resp, err
+}
+
+func (t *transport) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := t.c.Dial(ctx, t.host, t.host.HealthCheckAddress())
 	if err == nil {
 		t.conn.Store(&conn)
 	}
@@ -49,11 +66,11 @@ func (t *transport) dial(ctx context.Context, c *Config, h *host.Host) (net.Conn
 // newTransport returns a transport whose connections all lead to h. http2 means
 // HTTP/2 by prior knowledge.
 func newTransport(c *Config, h *host.Host, http2 bool) *transport {
-	t := new(transport)
+	t := &transport{c: c, host: h}
 	t.Transport = http.Transport{
 		// The transport calls it in its own goroutine.
 		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
-			if !guard.New(c.Logger).Run("connection of a health check", func() { conn, err = t.dial(ctx, c, h) }) {
+			if !guard.New(c.Logger).Run("connection of a health check", func() { conn, err = t.dial(ctx) }) {
 				return nil, errPanic
 			}
 			return conn, err
@@ -74,29 +91,14 @@ func newTransport(c *Config, h *host.Host, http2 bool) *transport {
 
 // httpProber checks by an HTTP request.
 type httpProber struct {
-	c         *Config
-	host      *host.Host
-	service   *match.Matcher // nil: not checked
-	transport *transport
-	at        config.Address // where the kept connection leads
+	*transport
+	service *match.Matcher // nil: not checked
 }
-
-func newHTTPProber(c *Config, h *host.Host, service *match.Matcher) *httpProber {
-	return &httpProber{c: c, host: h, service: service, transport: newTransport(c, h, c.Check.HTTP.HTTP2)}
-}
-
-// Close implements Prober.
-func (p *httpProber) Close() { p.transport.Close() }
 
 // Probe implements Prober.
 func (p *httpProber) Probe(ctx context.Context) Outcome {
-	if a := p.host.HealthCheckAddress(); a != p.at {
-		p.Close()
-		p.at = a
-	}
-	resp, err := p.transport.RoundTrip(p.request(ctx))
+	resp, err := p.send(p.request(ctx))
 	if err != nil {
-		p.Close() // a connection that hangs must not serve the next check
 		return p.c.unreachable(err)
 	}
 	defer resp.Body.Close()
@@ -188,19 +190,13 @@ func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 		bad.Retriable = inRanges(hc.Retriable, resp.StatusCode)
 		return bad, nil
 	}
-	if p.service != nil && p.verify() {
+	if p.service != nil && p.c.Rand()%100 < p.c.Runtime.Uint("health_check.verify_cluster", 100) {
 		p.c.Stats.VerifyCluster.Inc()
 		if !p.service.Match(resp.Header.Get(prefix + "upstream-healthchecked-cluster")) {
 			return bad, nil
 		}
 	}
 	return Outcome{Kind: Passed, Degraded: has("degraded")}, nil
-}
-
-// verify decides at random whether to verify the service name.
-func (p *httpProber) verify() bool {
-	percent := p.c.Runtime.Uint("health_check.verify_cluster", 100)
-	return p.c.Rand()%100 < percent
 }
 
 func inRanges(list []config.StatusRange, status int) bool {
