@@ -177,7 +177,9 @@ func (e *exporterMetrics) update(s *Server) {
 	e.total(sum-min(sum, mapped+dropped), "statsd_exporter_events_unmapped_total")
 	batches := uint64(0)
 	for _, w := range s.allWorkers() {
-		batches += w.batches()
+		w.mu.Lock()
+		batches += w.visits
+		w.mu.Unlock()
 	}
 	e.total(batches, "statsd_exporter_event_queue_flushed_total")
 	for i, outcome := range []string{"success", "failure"} {
@@ -283,11 +285,4 @@ func (f *listenerMetrics) endedTotal(how string) uint64 {
 		return c.Total()
 	}
 	return 0
-}
-
-// batches returns the number of batches that w received.
-func (w *worker) batches() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.visits
 }

@@ -664,14 +664,6 @@ func (r *registry) takeRetired() []uint32 {
 	return xs
 }
 
-// shrinkable reports whether so many series ended since the last shrink that it
-// is worth the time.
-func (r *registry) shrinkable() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.recycled >= cellsPerChunk && r.recycled >= r.cells.count()/4
-}
-
 // shrink frees the memory of cells that are free. All workers must be held, and
 // their caches hold no stale entries.
 func (r *registry) shrink() {
@@ -681,12 +673,14 @@ func (r *registry) shrink() {
 	r.cells.shrink()
 }
 
-// recycle makes cells free for other series; see takeRetired.
-func (r *registry) recycle(xs []uint32) {
+// recycle makes cells free for other series; see takeRetired. It reports whether so
+// many series ended since the last shrink that it is worth the time.
+func (r *registry) recycle(xs []uint32) (shrink bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recycled += len(xs)
 	r.cells.recycle(xs)
+	return r.recycled >= cellsPerChunk && r.recycled >= r.cells.count()/4
 }
 
 func tagText(tgs []tags.Tag) string {

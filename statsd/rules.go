@@ -444,12 +444,6 @@ type reload struct {
 	err error
 }
 
-// useRules makes w use other rules. w.mu must be held.
-func (w *worker) useRules(s *ruleset) {
-	w.cache.clear()
-	w.rules, w.matches, w.matched = s, make([]uint32, s.rules.Len()), nil
-}
-
 // match counts samples that a rule applied to, or that are dropped without one. rule is
 // not noRule.
 func (w *worker) match(rule ruleNumber, samples uint64) {

@@ -125,10 +125,6 @@ func (s *Server) newWorker(reader string) *worker {
 	return w
 }
 
-func (s *Server) nextStreamWorker() *worker {
-	return s.streamWorkers[int(s.nextWorker.Add(1))%len(s.streamWorkers)]
-}
-
 // Listen binds all listeners. If one fails, none stays bound. Input waits in
 // the sockets until Run.
 func (s *Server) Listen() error {
@@ -430,8 +426,7 @@ func (s *Server) holdAll(f func()) {
 	if s.registry.pending.Load() {
 		s.registry.dropEnded()
 	}
-	s.registry.recycle(s.registry.takeRetired())
-	shrink := s.registry.shrinkable()
+	shrink := s.registry.recycle(s.registry.takeRetired())
 	for _, w := range workers {
 		if shrink || w.cache.stale(w.valid) {
 			w.cache.prune(w.valid)

@@ -124,7 +124,8 @@ func (s *Server) acceptStreams(l *listener) {
 // from c.
 func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
 	l.metrics.connections.Inc()
-	st := &stream{server: s, l: l, conn: c, worker: s.nextStreamWorker(), buf: read, n: len(read)}
+	worker := s.streamWorkers[int(s.nextWorker.Add(1))%len(s.streamWorkers)]
+	st := &stream{server: s, l: l, conn: c, worker: worker, buf: read, n: len(read)}
 	from := c.RemoteAddr()
 	if from == nil || l.addr.unix() { // nil if c was adopted and the client is gone; its input remains
 		return st

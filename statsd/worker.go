@@ -81,7 +81,8 @@ func (w *worker) lock(tap func(Tapped)) {
 		w.registry.dropEnded()
 	}
 	if rules := w.registry.rules.Load(); rules != w.rules {
-		w.useRules(rules)
+		w.cache.clear()
+		w.rules, w.matches, w.matched = rules, make([]uint32, rules.rules.Len()), nil
 	}
 }
 
@@ -414,7 +415,7 @@ func (w *worker) conflict(t target) line.Reason {
 	if r := w.scale(t.rule, &li.Samples[0]); r != line.OK {
 		return r
 	}
-	if r := w.checkGauges(noGauge); r != line.OK {
+	if r := w.checkGauges(func() *cell { return nil }); r != line.OK { // there is no gauge
 		return r
 	}
 	if t.number != noCell {
@@ -422,9 +423,6 @@ func (w *worker) conflict(t target) line.Reason {
 	}
 	return line.TypeConflict
 }
-
-// noGauge is the cell of a gauge that does not exist.
-func noGauge() *cell { return nil }
 
 // tagCount counts the tags of a line: the valid ones, and the malformed ones
 // that are ignored.

@@ -152,7 +152,7 @@ func New(c Config) (*Rules, error) {
 	if len(c.Rules) > MaxRules {
 		return nil, fmt.Errorf("mapping: %d rules are more than the limit of %d", len(c.Rules), MaxRules)
 	}
-	r := &Rules{cfg: c, rules: make([]compiled, len(c.Rules)), globs: newTrie(c.MostLiteral)}
+	r := &Rules{cfg: c, rules: make([]compiled, len(c.Rules)), globs: trie{newNode(), c.MostLiteral}}
 	for i := range c.Rules {
 		if err := r.compile(i); err != nil {
 			return nil, err

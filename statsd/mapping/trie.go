@@ -43,8 +43,6 @@ func newNode() *node {
 	return n
 }
 
-func newTrie(mostLiteral bool) trie { return trie{newNode(), mostLiteral} }
-
 // add adds a glob and returns the number of its captures. Of equal globs the
 // first one added stays.
 func (t *trie) add(match string, k Kind, rule int) (captures int) {
