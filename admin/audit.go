@@ -144,15 +144,12 @@ func (a *auditLog) find(seq uint64) (AuditEntry, bool) {
 	return AuditEntry{}, false
 }
 
-// last returns up to n entries, newest first.
-func (a *auditLog) last(n int) []AuditEntry {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return tail(a.list, max(n, 0))
-}
-
 // Audit returns up to n requests that changed something or tried to, newest first.
-func (s *Server) Audit(n int) []AuditEntry { return s.audit.last(n) }
+func (s *Server) Audit(n int) []AuditEntry {
+	s.audit.mu.Lock()
+	defer s.audit.mu.Unlock()
+	return tail(s.audit.list, max(n, 0))
+}
 
 // showAudit answers /audit.
 func (s *Server) showAudit(w *Response, r *Request) error {

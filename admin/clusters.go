@@ -49,7 +49,8 @@ func (s *Server) clustersText(w *Response, each iter.Seq[*status.Cluster]) error
 	}
 	t.line("version_info", version)
 	each(t.cluster)
-	return t.finish()
+	t.send()
+	return t.err
 }
 
 // breakerNames are the names of the priorities in the text format.
@@ -169,11 +170,6 @@ func (t *clusterText) send() {
 		_, t.err = t.w.Write(t.buf)
 	}
 	t.buf = t.buf[:0]
-}
-
-func (t *clusterText) finish() error {
-	t.send()
-	return t.err
 }
 
 func (s *Server) clustersJSON(w *Response, each iter.Seq[*status.Cluster]) error {

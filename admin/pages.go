@@ -21,10 +21,6 @@ const (
 	groupOther    = "Other"
 )
 
-func groups() []string {
-	return []string{groupState, groupStats, groupStatsD, groupClusters, groupConfig, groupLogging, groupDebug}
-}
-
 // newPage starts a page whose title is also its heading.
 func (s *Server) newPage(title string, script bool) *page {
 	p := new(page)
@@ -58,7 +54,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 		e.Group = cmp.Or(e.Group, groupOther)
 		byGroup[e.Group] = append(byGroup[e.Group], e)
 	}
-	order := groups()
+	order := []string{groupState, groupStats, groupStatsD, groupClusters, groupConfig, groupLogging, groupDebug}
 	for _, e := range s.Endpoints() { // groups of the program, in the order of their paths
 		if e.Group != "" && !slices.Contains(order, e.Group) {
 			order = append(order, e.Group)

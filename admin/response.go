@@ -248,14 +248,6 @@ func (w *Response) send(p []byte) {
 	}
 }
 
-// drain sends the buffer.
-func (w *Response) drain() {
-	if len(w.buf) > 0 {
-		w.transmit(w.buf, nil)
-		w.buf = w.buf[:0]
-	}
-}
-
 func (w *Response) transmit(a, b []byte) {
 	if w.err != nil {
 		return
@@ -324,7 +316,10 @@ func (w *Response) finishStream(err error) error {
 			w.fail(w.encoder.Close())
 			w.packed.flush()
 		}
-		w.drain()
+		if len(w.buf) > 0 {
+			w.transmit(w.buf, nil)
+			w.buf = w.buf[:0]
+		}
 	}
 	w.releaseSlot() // sending the rest may have to wait for the client
 	if err == nil && w.err == nil {

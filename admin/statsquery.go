@@ -136,14 +136,9 @@ func (s *Server) statsParams(formats bool) []Param {
 		Param{Name: "text_readouts", Help: "with format=" + s.metricsFormat() + ": show text readouts", Kind: ParamFlag})
 }
 
-// engineKey is the runtime key that selects the engine of filters.
-func (s *Server) engineKey() string {
-	return s.product + ".reloadable_features.admin_stats_filter_use_re2"
-}
-
-// FilterEngine returns the engine of the filters of /stats.
+// FilterEngine returns the engine of the filters of /stats, which a runtime key selects.
 func (s *Server) FilterEngine() render.Engine {
-	if s.src.Runtime != nil && !s.src.Runtime.Snapshot().Bool(s.engineKey(), true) {
+	if s.src.Runtime != nil && !s.src.Runtime.Snapshot().Bool(s.product+".reloadable_features.admin_stats_filter_use_re2", true) {
 		return render.ECMAScript
 	}
 	return render.RE2

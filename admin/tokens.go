@@ -131,19 +131,11 @@ func parseToken(fields []string) (token Token, problem string) {
 	if err != nil {
 		return token, ": the role is not one of " + strings.Join(roleNames[1:], ", ")
 	}
-	token = Token{Name: fields[2], Role: role}
-	if n, err := hex.Decode(token.Digest[:], fixed(fields[1])); err != nil || n != len(token.Digest) {
-		return token, fmt.Sprintf(": the digest is not %d hexadecimal digits", 2*len(token.Digest))
+	digest, err := hex.DecodeString(fields[1])
+	if err != nil || len(digest) != sha256.Size {
+		return token, fmt.Sprintf(": the digest is not %d hexadecimal digits", 2*sha256.Size)
 	}
-	return token, ""
-}
-
-// fixed returns digits, cut to what a digest has; longer ones become none.
-func fixed(digits string) []byte {
-	if len(digits) != 2*sha256.Size {
-		return nil
-	}
-	return []byte(digits)
+	return Token{Name: fields[2], Role: role, Digest: [sha256.Size]byte(digest)}, ""
 }
 
 // ReadTokens reads a file in the format of [ParseTokens]. Only its owner may

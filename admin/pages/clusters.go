@@ -151,7 +151,8 @@ func (v *view) keyed(rows []clusterRow, by string) {
 			c.key = math.Inf(-1)
 			switch by {
 			case "p99":
-				if x, err := strconv.ParseFloat(first(v.p99(list, prefix+"upstream_rq_time")), 64); err == nil {
+				p99, _ := v.p99(list, prefix+"upstream_rq_time")
+				if x, err := strconv.ParseFloat(p99, 64); err == nil {
 					c.key = x
 				}
 			case "outlier":
@@ -178,9 +179,6 @@ func (v *view) keyed(rows []clusterRow, by string) {
 		}
 	})
 }
-
-// first returns the first of two values.
-func first(a, _ string) string { return a }
 
 func showClusters(v *view) error {
 	if name := v.query.Value("cluster"); name != "" {
