@@ -9,8 +9,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
-	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
-	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // Clusters holds the configuration of upstream clusters.
@@ -117,12 +115,6 @@ func decodeList[P interface{ Warnings() []*decode.Error }](x *messages, n *yaml.
 type messages struct {
 	d      *decoder
 	config *decode.Decoder
-}
-
-func newMessages(d *decoder) *messages {
-	return &messages{d, decode.NewDecoder(decode.Options{
-		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: transport.ReadFile,
-	})}
 }
 
 func (x *messages) source() decode.Source {

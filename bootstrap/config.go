@@ -78,7 +78,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		{"node", nodeFields(&c.Node)},
 		{"admin", c.Admin.set},
 		{"stats_config", c.Stats.setConfig},
-		{"stats_flush_interval", c.Stats.setFlushInterval},
+		{"stats_flush_interval", duration(&c.Stats.FlushInterval, minFlushInterval, maxFlushInterval-1)},
 		{"stats_flush_on_admin", c.Stats.setFlushOnAdmin},
 		{"stats_eviction_interval", duration(&c.Stats.EvictionInterval, time.Millisecond, forever)},
 		{"stats_sinks", list(&c.Stats.Sinks, func(s *StatsSink) setter { return s.set })},

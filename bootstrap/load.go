@@ -12,6 +12,9 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
+	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 
 	"github.com/statsd-admin/statsd-admin/internal/product"
 )
@@ -126,7 +129,9 @@ func parse(name string, data []byte, parser parser, overlay string, opts Options
 	}
 	doc.root = root
 	d := &decoder{doc: doc, product: opts.Product, allowUnknown: opts.AllowUnknownFields}
-	d.messages = newMessages(d)
+	d.messages = &messages{d, decode.NewDecoder(decode.Options{
+		Product: d.product, V2: v2form.Messages(), AllowUnknown: d.allowUnknown, ReadFile: transport.ReadFile,
+	})}
 	c := defaults(opts.Product)
 	c.decode(d, root)
 	c.UnknownFields, c.Warnings = d.unknown, d.warnings

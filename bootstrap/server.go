@@ -61,7 +61,7 @@ func (c *Config) Server(o Startup) (server.Config, error) {
 	cfg := server.Config{
 		Store:          store.New(opts),
 		Admin:          adminConfig(&c.Admin),
-		HistoryBytes:   historyBytes(c.Stats.HistoryBytes),
+		HistoryBytes:   cmp.Or(c.Stats.HistoryBytes, -1), // 0 means none
 		Flush:          flush.Config{Interval: c.Stats.FlushInterval, OnAdmin: c.Stats.FlushOnAdmin, EvictionInterval: c.Stats.EvictionInterval},
 		Clusters:       server.Clusters{Local: c.Clusters.Local, Bind: c.Clusters.Bind, OutlierLog: c.Clusters.OutlierLog, Environment: o.Environment},
 		ProfilePath:    c.Admin.ProfilePath,
@@ -161,14 +161,6 @@ func buildNumbers(version string) (major, minor, fix uint32) {
 		out[i] = uint32(n)
 	}
 	return out[0], out[1], out[2]
-}
-
-// historyBytes returns the setting of a server for one in which 0 means none.
-func historyBytes(n int) int {
-	if n == 0 {
-		return -1
-	}
-	return n
 }
 
 // storeOptions returns the options of a store for a bootstrap configuration.

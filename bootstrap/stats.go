@@ -65,10 +65,6 @@ func (s *Stats) setConfig(d *decoder, n *yaml.Node, path string) {
 	})
 }
 
-func (s *Stats) setFlushInterval(d *decoder, n *yaml.Node, path string) {
-	duration(&s.FlushInterval, minFlushInterval, maxFlushInterval-1)(d, n, path)
-}
-
 func (s *Stats) setFlushOnAdmin(d *decoder, n *yaml.Node, path string) {
 	boolean(&s.FlushOnAdmin)(d, n, path)
 	if n.Kind == yaml.ScalarNode && strings.EqualFold(n.Value, "false") {
