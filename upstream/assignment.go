@@ -66,7 +66,7 @@ func literalOnly(a *config.Assignment) error {
 	for i := range a.Localities {
 		for j := range a.Localities[i].Endpoints {
 			e := &a.Localities[i].Endpoints[j]
-			if !isLiteral(e.Address) {
+			if _, ok := literal(e.Address); !ok {
 				return fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", e.Address.Host)
 			}
 			for _, more := range e.Additional {
@@ -77,11 +77,6 @@ func literalOnly(a *config.Assignment) error {
 		}
 	}
 	return nil
-}
-
-func isLiteral(a config.AddressSpec) bool {
-	_, ok := literal(a)
-	return ok
 }
 
 // EndpointSpec returns the host of a configured endpoint without its addresses,

@@ -177,9 +177,10 @@ func (c *compiler) bind(b *corev3.BindConfig) *config.Bind {
 	}
 	out := &config.Bind{Source: socketAddress(b.GetSourceAddress()), Freebind: boolean(b.GetFreebind(), false)}
 	for _, o := range b.GetSocketOptions() {
+		_, isInt := o.GetValue().(*corev3.SocketOption_IntValue)
 		out.Options = append(out.Options, config.SocketOption{
 			Description: o.GetDescription(), Level: o.GetLevel(), Name: o.GetName(),
-			IsInt: isIntOption(o), Int: o.GetIntValue(), Buf: string(o.GetBufValue()),
+			IsInt: isInt, Int: o.GetIntValue(), Buf: string(o.GetBufValue()),
 			State: config.SocketState(o.GetState()),
 		})
 	}
@@ -190,11 +191,6 @@ func (c *compiler) bind(b *corev3.BindConfig) *config.Bind {
 		out.Additional = append(out.Additional, socketAddress(a.GetAddress()))
 	}
 	return out
-}
-
-func isIntOption(o *corev3.SocketOption) bool {
-	_, ok := o.GetValue().(*corev3.SocketOption_IntValue)
-	return ok
 }
 
 func keepalive(k *corev3.TcpKeepalive) *config.Keepalive {
