@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"strconv"
@@ -45,7 +44,7 @@ func (s *Server) clustersText(w *Response, each iter.Seq[*status.Cluster]) error
 	t := clusterText{w: w, buf: make([]byte, 0, responseBuffer)}
 	version := "static"
 	if c := s.src.Clusters; c != nil {
-		version = cmp.Or(c.Version(), version)
+		version = c.Version()
 	}
 	t.line("version_info", version)
 	each(t.cluster)

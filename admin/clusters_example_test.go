@@ -19,7 +19,7 @@ type upstream struct {
 }
 
 // Version implements admin.Clusters.
-func (m *ownManager) Version() string { return "" }
+func (m *ownManager) Version() string { return "static" }
 
 // Tracked implements admin.Clusters. No cluster has per-host statistics.
 func (m *ownManager) Tracked(func(*status.Cluster) bool) {}

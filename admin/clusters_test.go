@@ -20,6 +20,7 @@ import (
 var clusterRows = []goldenRow{
 	{"clusters", "GET", "/clusters", "", nil},
 	{"clusters-version", "GET", "/clusters?format=", "", func(w *world) { w.clusterVersion = "v7" }},
+	{"clusters-not-loaded", "GET", "/clusters", "", func(w *world) { w.clusterVersion, w.clusters = "", nil }},
 	{"clusters-unknown-format", "GET", "/clusters?format=xml", "", func(w *world) { w.clusters = nil }},
 	{"clusters-json", "GET", "/clusters?format=json", "", nil},
 	{"clusters-json-none", "GET", "/clusters?format=json", "", func(w *world) { w.clusters = nil }},

@@ -75,7 +75,8 @@ type Sources struct {
 
 // Clusters is the source of /clusters.
 type Clusters interface {
-	// Version returns the version of the last update of the set of clusters, or "".
+	// Version returns the version of the last update of the set of clusters, "" before
+	// the first one, and "static" if nothing updates the set.
 	Version() string
 	// Statuses calls yield with each active cluster, in byte order of the names,
 	// until it returns false. It must not hold a lock, since the response is being

@@ -38,7 +38,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{clusters: usualClusters(), config: usualConfig(), state: "LIVE", runtime: runtimeLayers("defaults", "disk", "admin"), profiles: map[string]bool{},
+	return &world{clusters: usualClusters(), clusterVersion: "static", config: usualConfig(), state: "LIVE", runtime: runtimeLayers("defaults", "disk", "admin"), profiles: map[string]bool{},
 		levels: []logctl.LoggerLevel{{Name: "admin", Level: logctl.Info}, {Name: "main", Level: logctl.Debug}, {Name: "stats", Level: logctl.Info}}}
 }
 

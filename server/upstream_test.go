@@ -354,6 +354,19 @@ func TestClustersThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestVersionOfClustersNotLoaded checks that a set of clusters that an API updates is not
+// called static before its first update.
+func TestVersionOfClustersNotLoaded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.yaml")
+	r := start(t, fromText(t, "node: {id: n, cluster: c}\ndynamic_resources: {cds_config: {path: "+path+", initial_fetch_timeout: 0.001s}}\n"))
+	if got := r.get(t, "/clusters"); got != "version_info::\n" {
+		t.Errorf("before the first update: %q", got)
+	}
+	if got := start(t, server.Config{Admin: anyPort()}).get(t, "/clusters"); got != "version_info::static\n" {
+		t.Errorf("without an API: %q", got)
+	}
+}
+
 // TestFileOfClusters watches a file of clusters.
 func TestFileOfClusters(t *testing.T) {
 	dir := t.TempDir()

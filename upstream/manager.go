@@ -215,7 +215,7 @@ func New(c Config) *Manager {
 		mergeCancelled: sc.Counter("update_merge_cancelled"), outOfMergeWindow: sc.Counter("update_out_of_merge_window"),
 		active: sc.GaugeWithMode("active_clusters", store.NeverImport), warming: sc.GaugeWithMode("warming_clusters", store.NeverImport),
 	}
-	m.version.Store(new(string))
+	m.SetVersion(StaticVersion)
 	return m
 }
 
@@ -632,10 +632,15 @@ func (m *Manager) gaugesLocked() {
 	m.env.manager.warming.Set(uint64(m.warming))
 }
 
-// SetVersion stores the version of the last update of clusters.
+// StaticVersion is the version of a set of clusters that nothing updates.
+const StaticVersion = "static"
+
+// SetVersion stores the version of the last update of clusters. A source of updates
+// sets "" when it starts.
 func (m *Manager) SetVersion(v string) { m.version.Store(&v) }
 
-// Version returns the version of the last update, or "" if there was none.
+// Version returns the version of the last update, or [StaticVersion] if there is no
+// source of updates.
 func (m *Manager) Version() string { return *m.version.Load() }
 
 // RuntimeChanged applies changed runtime values to all clusters.

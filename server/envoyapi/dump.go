@@ -53,7 +53,11 @@ func dumpClusters(m *upstream.Manager, refused func(yield func(*xds.Failure) boo
 			never = append(never, configdump.Cluster{Name: f.Name, Failure: failures[f.Name]})
 		}
 	}
-	return configdump.Clusters(m.Version(), pick(false, nil, m.Clusters), pick(true, failures, m.Clusters), func(yield func(configdump.Cluster) bool) {
+	version := m.Version()
+	if version == upstream.StaticVersion {
+		version = ""
+	}
+	return configdump.Clusters(version, pick(false, nil, m.Clusters), pick(true, failures, m.Clusters), func(yield func(configdump.Cluster) bool) {
 		for c := range pick(true, failures, m.Warming) {
 			if !yield(c) {
 				return

@@ -211,6 +211,7 @@ func (c *Client) Attach(m *upstream.Manager) {
 	c.manager = m
 	if c.clusters != nil {
 		c.clusters.done = m.Expect()
+		m.SetVersion("")
 	}
 	close(c.attached)
 }
