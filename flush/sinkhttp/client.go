@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -90,6 +91,7 @@ func New(cfg Config) (*Client, error) {
 		Transport: &http.Transport{
 			TLSClientConfig: cfg.TLS, MaxConnsPerHost: max(cfg.Connections, 1), MaxIdleConnsPerHost: max(cfg.Connections, 1),
 			IdleConnTimeout: 5 * time.Minute, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
+			DialContext: dial, ForceAttemptHTTP2: cfg.TLS == nil, // as without DialContext
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       cfg.Timeout,
@@ -150,6 +152,9 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 		return nil, fmt.Errorf("%w: %w", err, sinkqueue.ErrRefused)
 	}
 	req.GetBody = nil // never sent twice unnoticed
+	if len(body) > 0 {
+		req.Body = packet{bytes.NewReader(body)}
+	}
 	maps.Copy(req.Header, header)
 	fields, err := c.cfg.Fields()
 	if err != nil {
@@ -173,6 +178,37 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header}
 	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough
 	return a, nil
+}
+
+// packet is the body of a request.
+type packet struct{ *bytes.Reader }
+
+// Close does nothing.
+func (packet) Close() error { return nil }
+
+// dial opens a connection.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return direct{c}, nil
+}
+
+// direct is a connection that writes a packet from where it is. Package net/http would
+// copy it piece by piece into a buffer of 32 KiB.
+type direct struct{ net.Conn }
+
+// ReadFrom writes r to the connection until its end.
+func (d direct) ReadFrom(r io.Reader) (int64, error) {
+	if l, ok := r.(*io.LimitedReader); ok {
+		if p, ok := l.R.(packet); ok && int64(p.Len()) <= l.N {
+			n, err := p.WriteTo(d.Conn)
+			l.N -= n
+			return n, err
+		}
+	}
+	return io.Copy(d.Conn, r)
 }
 
 // Err returns the error for the status of an answer, nil for 2xx. After 429 and

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -282,5 +283,63 @@ func TestDefaults(t *testing.T) {
 		if c.client.Timeout != tt.timeout || tr.MaxConnsPerHost != tt.connections || tr.MaxIdleConnsPerHost != tt.connections || c.cfg.UserAgent != "statsd-admin" {
 			t.Errorf("timeout %v, %d connections, want %v and %d", c.client.Timeout, tr.MaxConnsPerHost, tt.timeout, tt.connections)
 		}
+	}
+}
+
+// writes counts the calls of Write of a connection.
+type writes struct {
+	net.Conn
+	n *atomic.Int32
+}
+
+func (w writes) Write(b []byte) (int, error) {
+	w.n.Add(1)
+	return w.Conn.Write(b)
+}
+
+// TestBodyIsWrittenAtOnce has one call for the header and the begin of the body, and
+// one for the rest.
+func TestBodyIsWrittenAtOnce(t *testing.T) {
+	body := bytes.Repeat([]byte("0123456789"), 100<<10)
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if got, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%d bytes of the body arrived, %v", len(got), err)
+		}
+	}))
+	defer srv.Close()
+	c, err := New(Config{URL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var n atomic.Int32
+	transport := c.client.Transport.(*http.Transport)
+	opened := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := opened(ctx, network, address)
+		if d, ok := conn.(direct); ok {
+			conn = direct{writes{d.Conn, &n}}
+		}
+		return conn, err
+	}
+	if a, err := c.Post(t.Context(), nil, body); err != nil || a.Err(false) != nil {
+		t.Fatal(a, err)
+	}
+	if n := n.Load(); n < 1 || n > 2 {
+		t.Errorf("%d calls of Write", n)
+	}
+}
+
+// TestPlainBody is read from a reader that the client does not know.
+func TestPlainBody(t *testing.T) {
+	near, far := net.Pipe()
+	go func() {
+		defer near.Close()
+		if n, err := (direct{near}).ReadFrom(strings.NewReader("text")); n != 4 || err != nil {
+			t.Error(n, err)
+		}
+	}()
+	if got, err := io.ReadAll(far); string(got) != "text" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -38,6 +38,7 @@ func exceptions() []exception {
 		{"panics", "flush", "scheduler.go Run", "waits for goroutines that are guarded and closes a channel"},
 		{"panics", "flush/sinkqueue", "move.go Hold", "wakes the caller of Hold"},
 		{"panics", "flush/sinkgrpc", "client.go New", "what is called is guarded by dialCluster of the server"},
+		{"panics", "flush/sinkhttp", "client.go New", "only dials with package net, in place of package net/http"},
 		{"panics", "server", "hotrestart.go Lost", "closes a channel, once"},
 		{"panics", "server", "port.go handle", "closes a connection"},
 		{"panics", "server", "port.go runPort", "closes a socket"},
