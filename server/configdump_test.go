@@ -26,6 +26,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
@@ -412,7 +413,7 @@ func TestOwnSections(t *testing.T) {
 		t.Fatalf("the source is a %T", s.Config().Admin.Sources.ConfigDump)
 	}
 	dump.Set("listeners", func() configdump.Section {
-		return configdump.Listeners([]configdump.Listener{{Name: "mine"}}, time.Time{})
+		return configdump.Listeners([]listeners.Listener{{Name: "mine"}}, time.Time{})
 	})
 	dump.Set("routes", nil)
 	if got := string(ask(t, s, "/config_dump?mask=static_listeners")); !strings.Contains(got, `"name": "mine"`) {

@@ -60,7 +60,7 @@ func importTable() []importRow {
 		{"upstream/config", nil},
 		{"upstream/config/...", []string{"certinfo", "upstream/config", "upstream/config/...", "internal/wire", "internal/conftree"}},
 		{"upstream/xds", []string{"store", "upstream", "upstream/...", "certinfo"}},
-		{"server/configdump", []string{"store", "own/...", "internal/jsontext", "internal/wire", "upstream/config", "upstream/status", "admin/dump"}},
+		{"server/configdump", []string{"store", "own/...", "internal/jsontext", "internal/wire", "upstream/config", "upstream/host", "upstream/status", "server/listeners", "admin/dump"}},
 		{"server/listeners", []string{"store", "upstream/config"}},
 		{"server/accesslog", []string{"internal/logfile", "upstream/config"}},
 		{"server/envoyapi", []string{

@@ -23,7 +23,9 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/wire"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -101,22 +103,29 @@ func TestElementsAreOwn(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	ip := func(s string) config.Address { return config.Address{IP: netip.MustParseAddrPort(s)} }
-	weight := uint32(7)
+	set := func(priority uint32, l config.Locality, specs ...host.Spec) *host.Set {
+		s := &host.Set{Priority: priority, Localities: []host.LocalitySet{{Locality: l}}}
+		for _, spec := range specs {
+			s.Localities[0].Hosts = append(s.Localities[0].Hosts, host.New(spec))
+		}
+		return s
+	}
+	weighted := set(1, config.Locality{Region: "r", SubZone: "s"}, host.Spec{Address: ip("10.0.0.3:80")})
+	weighted.LocalityWeighted, weighted.Localities[0].Weight = true, 7
 	section := Endpoints(slices.Values([]Assignment{
-		{Name: "plain", Localities: []Locality{
-			{Locality: config.Locality{Zone: "z"}, Endpoints: []Endpoint{
-				{Address: ip("10.0.0.1:80"), Additional: []config.Address{ip("[::1]:81"), ip("10.0.0.9:80")}, Weight: 1},
-				{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", Health: status.Degraded, Weight: 2,
+		{Name: "plain", Sets: []*host.Set{
+			set(0, config.Locality{Zone: "z"},
+				host.Spec{Address: ip("10.0.0.1:80"), Additional: []config.Address{ip("[::1]:81"), ip("10.0.0.9:80")}},
+				host.Spec{Address: ip("10.0.0.2:80"), HealthCheckAddress: ip("10.0.0.2:81"), Hostname: "h", HealthCheckHostname: "check", EDS: status.DegradedEDSHealth, Weight: 2,
 					Metadata: map[string]map[string]any{"net.example": {"a": 1.0}, "odd": {"a": make(chan int)}}},
-				{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), Health: status.Unhealthy, Weight: 1},
-				{Address: ip("10.0.0.3:80"), HealthCheckAddress: ip("10.0.0.3:80"), Weight: 3},
-				{Address: config.Address{Pipe: "/run/a"}, HealthCheckAddress: config.Address{Pipe: "/run/a"}, Weight: 1}}},
-			{Locality: config.Locality{Zone: "empty"}},
-			{Locality: config.Locality{Region: "r", SubZone: "s"}, Priority: 1, Weight: &weight, Endpoints: []Endpoint{{Address: ip("10.0.0.3:80"), Weight: 1}}},
+				host.Spec{Address: ip("[::1]:80"), HealthCheckAddress: ip("[::2]:80"), EDS: status.FailedEDSHealth},
+				host.Spec{Address: ip("10.0.0.3:80"), HealthCheckAddress: ip("10.0.0.3:80"), Weight: 3},
+				host.Spec{Address: config.Address{Pipe: "/run/a"}, HealthCheckAddress: config.Address{Pipe: "/run/a"}}),
+			{Priority: 1}, weighted,
 		}},
-		{Name: "apart", Localities: []Locality{
-			{Apart: true}, {Apart: true, Priority: 2, Endpoints: []Endpoint{{Address: ip("10.0.0.4:80"), Weight: 1}, {Address: ip("10.0.0.5:80"), Weight: 1}}},
-			{Apart: true, Priority: 3, Endpoints: []Endpoint{{Address: ip("10.0.0.6:80"), Weight: 1}}},
+		{Name: "apart", Apart: true, Sets: []*host.Set{
+			{}, set(2, config.Locality{}, host.Spec{Address: ip("10.0.0.4:80")}, host.Spec{Address: ip("10.0.0.5:80")}),
+			set(3, config.Locality{}, host.Spec{Address: ip("10.0.0.6:80")}),
 		}},
 		{Name: "all-dropped", DropPercent: math.Inf(1)},
 		{Name: "some-dropped", DropPercent: 0.25},
@@ -142,13 +151,13 @@ func TestEndpoints(t *testing.T) {
 
 func TestListeners(t *testing.T) {
 	ip := func(s string) config.Address { return config.Address{IP: netip.MustParseAddrPort(s)} }
-	golden.Check(t, "listeners", render(t, Listeners([]Listener{
-		{Name: "in", Inbound: true, Addresses: []config.Address{ip("0.0.0.0:1"), ip("[::]:1")}},
-		{Name: "out", Outbound: true, Addresses: []config.Address{{Pipe: "/run/l"}}},
-		{Name: "datagrams", UDP: true, Addresses: []config.Address{ip("127.0.0.1:8125")}},
+	golden.Check(t, "listeners", render(t, Listeners([]listeners.Listener{
+		{Name: "in", Direction: listeners.Inbound, Addresses: []config.Address{ip("0.0.0.0:1"), ip("[::]:1")}},
+		{Name: "out", Direction: listeners.Outbound, Addresses: []config.Address{{Pipe: "/run/l"}}},
+		{Name: "datagrams", Protocol: listeners.UDP, Addresses: []config.Address{ip("127.0.0.1:8125")}},
 		{Name: "nowhere"},
 	}, at())))
-	odd, ok := Listeners([]Listener{{Name: "\xff"}}, at()).Message.(*adminv3.ListenersConfigDump)
+	odd, ok := Listeners([]listeners.Listener{{Name: "\xff"}}, at()).Message.(*adminv3.ListenersConfigDump)
 	if !ok || len(odd.StaticListeners) != 1 || odd.StaticListeners[0].Listener != nil {
 		t.Errorf("a name that no message can hold: %v", odd)
 	}

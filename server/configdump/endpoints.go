@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
@@ -23,31 +24,10 @@ type Assignment struct {
 	Name             string // of the service if it has one, else of the cluster
 	Overprovisioning uint32 // percent; 0 means 140
 	DropPercent      float64
-	Localities       []Locality // by priority; empty ones are left out
-}
-
-// Locality holds the endpoints of one locality and priority.
-type Locality struct {
-	config.Locality
-	Priority uint32
-	Weight   *uint32 // nil: localities have no weights
 	// Apart is set if the cluster has no localities: its endpoints are listed
 	// separately.
-	Apart     bool
-	Endpoints []Endpoint
-}
-
-// Endpoint is one endpoint.
-type Endpoint struct {
-	Address             config.Address
-	Additional          []config.Address // further ones, in the order of preference
-	HealthCheckAddress  config.Address   // zero: Address
-	Hostname            string
-	HealthCheckHostname string
-	Health              status.Health
-	Weight              uint32
-	// Metadata is keyed by namespace; its values have the types of encoding/json.
-	Metadata map[string]map[string]any
+	Apart bool
+	Sets  []*host.Set // by priority
 }
 
 // Endpoints returns the section of the endpoints of static and dynamic clusters. It
@@ -98,51 +78,49 @@ func (a *Assignment) message() *endpointv3.ClusterLoadAssignment {
 			},
 		}}
 	}
-	for i := range a.Localities {
-		l := &a.Localities[i]
-		if len(l.Endpoints) == 0 {
-			continue
-		}
-		list := make([]*endpointv3.LbEndpoint, len(l.Endpoints))
-		for j := range l.Endpoints {
-			list[j] = l.Endpoints[j].message()
-		}
-		if l.Apart {
-			for j := range list {
-				m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{LbEndpoints: list[j : j+1 : j+1], Priority: l.Priority})
+	for _, set := range a.Sets {
+		for _, l := range set.Localities {
+			list := make([]*endpointv3.LbEndpoint, len(l.Hosts))
+			for i, h := range l.Hosts {
+				list[i] = endpoint(h)
 			}
-			continue
+			if a.Apart {
+				for i := range list {
+					m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{LbEndpoints: list[i : i+1 : i+1], Priority: set.Priority})
+				}
+				continue
+			}
+			out := &endpointv3.LocalityLbEndpoints{
+				Locality: &corev3.Locality{Region: l.Locality.Region, Zone: l.Locality.Zone, SubZone: l.Locality.SubZone}, Priority: set.Priority, LbEndpoints: list,
+			}
+			if set.LocalityWeighted {
+				out.LoadBalancingWeight = wrapperspb.UInt32(l.Weight)
+			}
+			m.Endpoints = append(m.Endpoints, out)
 		}
-		out := &endpointv3.LocalityLbEndpoints{
-			Locality: &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}, Priority: l.Priority, LbEndpoints: list,
-		}
-		if l.Weight != nil {
-			out.LoadBalancingWeight = wrapperspb.UInt32(*l.Weight)
-		}
-		m.Endpoints = append(m.Endpoints, out)
 	}
 	return m
 }
 
-func (e *Endpoint) message() *endpointv3.LbEndpoint {
-	check := &endpointv3.Endpoint_HealthCheckConfig{Hostname: e.HealthCheckHostname}
-	if hc := e.HealthCheckAddress; !hc.IsZero() && hc != e.Address {
+func endpoint(h *host.Host) *endpointv3.LbEndpoint {
+	check, own := &endpointv3.Endpoint_HealthCheckConfig{Hostname: h.HealthCheckHostname()}, h.Address()
+	if hc := h.HealthCheckAddress(); hc != own {
 		check.PortValue = uint32(hc.IP.Port())
-		if hc.Pipe != e.Address.Pipe || hc.IP.Addr() != e.Address.IP.Addr() {
+		if hc.Pipe != own.Pipe || hc.IP.Addr() != own.IP.Addr() {
 			check.Address = address(hc)
 		}
 	}
-	at := &endpointv3.Endpoint{Address: address(e.Address), HealthCheckConfig: check, Hostname: e.Hostname}
-	for _, a := range e.Additional {
+	at := &endpointv3.Endpoint{Address: address(own), HealthCheckConfig: check, Hostname: h.Hostname()}
+	for _, a := range h.Addresses()[1:] {
 		at.AdditionalAddresses = append(at.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: address(a)})
 	}
 	return &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: at},
 		HealthStatus: [...]corev3.HealthStatus{
 			status.Healthy: corev3.HealthStatus_HEALTHY, status.Degraded: corev3.HealthStatus_DEGRADED, status.Unhealthy: corev3.HealthStatus_UNHEALTHY,
-		}[min(e.Health, status.Unhealthy)],
-		Metadata:            metadata(e.Metadata),
-		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
+		}[h.Health()],
+		Metadata:            metadata(h.Metadata()),
+		LoadBalancingWeight: wrapperspb.UInt32(h.Weight()),
 	}
 }
 

@@ -6,43 +6,33 @@ import (
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
-
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// Listener is a listener of the server.
-type Listener struct {
-	Name      string
-	Addresses []config.Address // where it listens
-	UDP       bool
-	Inbound   bool
-	Outbound  bool
-}
-
 // Listeners returns the section of the static listeners.
-func Listeners(list []Listener, since time.Time) Section {
+func Listeners(list []listeners.Listener, since time.Time) Section {
 	m := &adminv3.ListenersConfigDump{}
 	for i := range list {
 		m.StaticListeners = append(m.StaticListeners, &adminv3.ListenersConfigDump_StaticListener{
-			Listener: packed(list[i].message()), LastUpdated: millis(since),
+			Listener: packed(listener(&list[i])), LastUpdated: millis(since),
 		})
 	}
 	return Section{Message: m}
 }
 
-func (l *Listener) message() *listenerv3.Listener {
+func listener(l *listeners.Listener) *listenerv3.Listener {
 	m := &listenerv3.Listener{Name: l.Name}
-	switch {
-	case l.Inbound:
+	switch l.Direction {
+	case listeners.Inbound:
 		m.TrafficDirection = corev3.TrafficDirection_INBOUND
-	case l.Outbound:
+	case listeners.Outbound:
 		m.TrafficDirection = corev3.TrafficDirection_OUTBOUND
 	}
 	for i, a := range l.Addresses {
 		at := address(a)
-		if l.UDP && a.IP.IsValid() {
+		if l.Protocol == listeners.UDP && a.IP.IsValid() {
 			at = socketAddress(a.IP, corev3.SocketAddress_UDP)
 		}
 		if i == 0 {

@@ -17,6 +17,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 )
 
 // written returns the dump for a query, which must be valid.
@@ -36,7 +37,7 @@ func written(t *testing.T, q dump.Query, sections ...Section) string {
 // a list in a section that is not the first one.
 func TestSkippedElements(t *testing.T) {
 	all := []Section{
-		Listeners([]Listener{{Name: "l1"}, {Name: "l2"}}, at()),
+		Listeners([]listeners.Listener{{Name: "l1"}, {Name: "l2"}}, at()),
 		Clusters("v", clusters(message("s1"), message("s2"), message("s3")), clusters(message("d1"), message("d2")), clusters()),
 	}
 	only := func(names ...string) func(string) (bool, error) {
@@ -118,7 +119,7 @@ func TestTypeChangesDuringTheDump(t *testing.T) {
 
 // TestSectionsInKeyOrder: the order in which sources return sections does not matter.
 func TestSectionsInKeyOrder(t *testing.T) {
-	listeners := Listeners([]Listener{{Name: "first"}}, at())
+	listeners := Listeners([]listeners.Listener{{Name: "first"}}, at())
 	listeners.Key = "a"
 	list := Clusters("v", clusters(message("second")), clusters(), clusters())
 	list.Key = "b"
@@ -188,7 +189,7 @@ func TestFailedMatchEndsTheDump(t *testing.T) {
 	failure := errors.New("too slow")
 	section := func() []Section {
 		return []Section{
-			Listeners([]Listener{{Name: "l1"}, {Name: "l2"}}, at()),
+			Listeners([]listeners.Listener{{Name: "l1"}, {Name: "l2"}}, at()),
 			Clusters("v", clusters(message("s1"), message("s2")), clusters(message("d1")), clusters()),
 		}
 	}

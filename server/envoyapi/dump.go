@@ -1,32 +1,16 @@
 package envoyapi
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
-	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
-	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/xds"
 )
-
-// dumpListeners returns the listeners section.
-func dumpListeners(s *server.Server) configdump.Section {
-	var list []configdump.Listener
-	for _, l := range s.Listeners().List() {
-		shown := configdump.Listener{
-			Name: l.Name, UDP: l.Protocol == listeners.UDP,
-			Inbound: l.Direction == listeners.Inbound, Outbound: l.Direction == listeners.Outbound,
-			Addresses: l.Addresses,
-		}
-		list = append(list, shown)
-	}
-	return configdump.Listeners(list, s.Started())
-}
 
 // dumpClusters returns the original messages of a manager's clusters, with the errors
 // of rejected ones. A rejected cluster without a version in use is listed as warming.
@@ -80,39 +64,16 @@ func assignments(m *upstream.Manager, viaAPI bool) iter.Seq[configdump.Assignmen
 }
 
 func assignment(v *upstream.View) configdump.Assignment {
-	a := configdump.Assignment{Name: v.Name, DropPercent: v.DropOverload}
-	if v.EDSServiceName() != "" {
-		a.Name = v.EDSServiceName()
+	a := configdump.Assignment{
+		Name: cmp.Or(v.EDSServiceName(), v.Name), DropPercent: v.DropOverload, Apart: v.Config.Type == config.OriginalDst, Sets: v.Sets,
 	}
 	if given := v.Config.Assignment; given != nil {
 		a.Overprovisioning = given.OverprovisioningFactor
 	}
 	for _, set := range v.Sets {
 		a.Overprovisioning = set.Overprovisioning
-		for i := range set.Localities {
-			l := &set.Localities[i]
-			shown := configdump.Locality{
-				Locality: l.Locality, Priority: set.Priority,
-				Apart: v.Config.Type == config.OriginalDst, Endpoints: make([]configdump.Endpoint, 0, len(l.Hosts)),
-			}
-			if set.LocalityWeighted {
-				shown.Weight = &l.Weight
-			}
-			for _, h := range l.Hosts {
-				shown.Endpoints = append(shown.Endpoints, endpoint(h))
-			}
-			a.Localities = append(a.Localities, shown)
-		}
 	}
 	return a
-}
-
-func endpoint(h *host.Host) configdump.Endpoint {
-	return configdump.Endpoint{
-		Address: h.Address(), Additional: h.Addresses()[1:], HealthCheckAddress: h.HealthCheckAddress(),
-		Hostname: h.Hostname(), HealthCheckHostname: h.HealthCheckHostname(),
-		Health: h.Health(), Weight: h.Weight(), Metadata: h.Metadata(),
-	}
 }
 
 // dumpSecrets returns the static and dynamic secrets. Secrets without a valid version

@@ -105,7 +105,7 @@ func (c *Config) addSections(dump *configdump.Dump, s *server.Server, client *xd
 	if s.Store().Product() != "envoy" { // Envoy's dump has no such section
 		dump.Set("settings", func() configdump.Section { _, settings := file(); return settings })
 	}
-	dump.Set("listeners", func() configdump.Section { return dumpListeners(s) })
+	dump.Set("listeners", func() configdump.Section { return configdump.Listeners(s.Listeners().List(), s.Started()) })
 	dump.Set("secrets", func() configdump.Section { return dumpSecrets(c.Secrets, s.Started(), client.SecretStates) })
 	dump.Set("clusters", func() configdump.Section { return dumpClusters(s.Clusters(), client.Failures) })
 	dump.Set(configdump.EndpointKey, func() configdump.Section {

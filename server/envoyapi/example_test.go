@@ -7,6 +7,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 )
 
 // A program with endpoints for Envoy's tools: /config_dump and /tap.
@@ -20,7 +21,7 @@ func ExampleAdd() {
 		return
 	}
 	dump.Set("listeners", func() configdump.Section {
-		return configdump.Listeners([]configdump.Listener{{Name: "ingress"}}, time.Time{})
+		return configdump.Listeners([]listeners.Listener{{Name: "ingress"}}, time.Time{})
 	})
 	fmt.Println(srv.Admin().Request("GET", "/config_dump", nil).Status)
 	// Output: 200
