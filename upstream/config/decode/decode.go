@@ -222,12 +222,6 @@ func (d *Decoder) ClusterWire(typeURL string, value []byte, index int) (*ParsedC
 	return d.cluster(d.decodeWire(clusterKind(), typeURL, value, index))
 }
 
-// ClusterBytes decodes one cluster from wire bytes of that form; FormUnknown means
-// v3.
-func (d *Decoder) ClusterBytes(value []byte, form config.Form, index int) (*ParsedCluster, error) {
-	return d.ClusterWire(clusterKind().url(form), value, index)
-}
-
 // ClusterMessage validates a message of either form, which it neither changes nor
 // keeps.
 func (d *Decoder) ClusterMessage(m proto.Message, index int) (*ParsedCluster, error) {
@@ -239,35 +233,9 @@ func (d *Decoder) ClusterResource(r *Resource) (*ParsedCluster, error) {
 	return d.cluster(d.decodeResource(clusterKind(), r))
 }
 
-// AssignmentText decodes one load assignment in YAML or JSON. See
-// [Decoder.ClusterText].
-func (d *Decoder) AssignmentText(file string, text []byte, form config.Form) (*ParsedAssignment, error) {
-	return d.assignment(d.decodeText(assignmentKind(), file, text, form))
-}
-
-// AssignmentWire decodes one load assignment from wire bytes with their type
-// URL. See [Decoder.ClusterWire].
-func (d *Decoder) AssignmentWire(typeURL string, value []byte, index int) (*ParsedAssignment, error) {
-	return d.assignment(d.decodeWire(assignmentKind(), typeURL, value, index))
-}
-
-// AssignmentMessage validates a message of either form, which it neither changes nor
-// keeps.
-func (d *Decoder) AssignmentMessage(m proto.Message, index int) (*ParsedAssignment, error) {
-	return d.assignment(d.adopt(assignmentKind(), m, index))
-}
-
 // AssignmentResource decodes a load assignment. See [Decoder.ClusterText].
 func (d *Decoder) AssignmentResource(r *Resource) (*ParsedAssignment, error) {
 	return d.assignment(d.decodeResource(assignmentKind(), r))
-}
-
-// url returns the type URL of the kind in that form.
-func (k *resourceKind) url(form config.Form) string {
-	if form == config.FormV2 {
-		return typePrefix + string(k.v2Name)
-	}
-	return typePrefix + string(k.v3Name)
 }
 
 // decodeText decodes a text into a message.

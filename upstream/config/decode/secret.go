@@ -33,21 +33,10 @@ func secretKind() *resourceKind {
 	}
 }
 
-// SecretText decodes one secret in YAML or JSON. See [Decoder.ClusterText].
-func (d *Decoder) SecretText(file string, text []byte, form config.Form) (*ParsedSecret, error) {
-	return d.secret(d.decodeText(secretKind(), file, text, form))
-}
-
 // SecretNode decodes one secret from a tree of YAML nodes. See
 // [Decoder.ClusterNode].
 func (d *Decoder) SecretNode(n *yaml.Node, s Source, form config.Form) (*ParsedSecret, error) {
 	return d.secret(d.decodeNode(secretKind(), n, s, form))
-}
-
-// SecretWire decodes one secret from wire bytes with their type URL. See
-// [Decoder.ClusterWire].
-func (d *Decoder) SecretWire(typeURL string, value []byte, index int) (*ParsedSecret, error) {
-	return d.secret(d.decodeWire(secretKind(), typeURL, value, index))
 }
 
 // SecretResource decodes a secret. See [Decoder.ClusterText].
