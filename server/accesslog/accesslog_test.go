@@ -105,17 +105,6 @@ func TestFormatErrors(t *testing.T) {
 	}
 }
 
-func TestHiddenValues(t *testing.T) {
-	for target, want := range map[string]string{
-		"/runtime_modify?a=secret&b=x=y&c": "/runtime_modify?a&b&c", "/logging": "/logging", "/logging?": "/logging?", "/x?a=1?b=2&=3": "/x?a&",
-	} {
-		e := &Entry{Target: target, HideValues: true}
-		if got := logged(t, "%REQ(:PATH)%", e); got != want+"\n" {
-			t.Errorf("%s: got %q, want %q", target, got, want)
-		}
-	}
-}
-
 // TestSecretParametersAreNotLogged sends parameters that no endpoint knows.
 func TestSecretParametersAreNotLogged(t *testing.T) {
 	for target, want := range map[string]string{

@@ -32,10 +32,6 @@ type Entry struct {
 	Remote        string // address of the client
 	Principal     string // client identity, if known
 
-	// HideValues logs only the names of query parameters, for requests whose
-	// parameters carry data.
-	HideValues bool
-
 	// RequestHeader and ResponseHeader return the value of the header with the given
 	// lower-case name, or "" if it is absent. If nil, there are no headers. They are
 	// called only during Log.
@@ -122,25 +118,20 @@ func header(name string, response bool) func(e *Entry) string {
 	}
 }
 
-// shownTarget returns the target, without the values of hidden parameters and of those
-// that look secret, which a client can send to any endpoint.
+// shownTarget returns the target without the values of parameters that look secret,
+// which a client can send to any endpoint.
 func (e *Entry) shownTarget() string {
 	path, query, ok := strings.Cut(e.Target, "?")
-	if !ok || !e.HideValues && !strings.Contains(query, "=") {
+	if !ok || !strings.Contains(query, "=") {
 		return e.Target
 	}
-	var b strings.Builder
-	b.WriteString(path)
-	separator := byte('?')
-	for piece := range strings.SplitSeq(query, "&") {
-		if name, value, _ := strings.Cut(piece, "="); e.HideValues || secretParameter(name, value) {
-			piece = name
+	pieces := strings.Split(query, "&")
+	for i, piece := range pieces {
+		if name, value, _ := strings.Cut(piece, "="); secretParameter(name, value) {
+			pieces[i] = name
 		}
-		b.WriteByte(separator)
-		b.WriteString(piece)
-		separator = '&'
 	}
-	return b.String()
+	return path + "?" + strings.Join(pieces, "&")
 }
 
 // secretParameter reports whether a parameter looks secret. Both parts are encoded.
