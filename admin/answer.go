@@ -249,10 +249,9 @@ func (s *Server) loggedTarget(r *Request) string {
 	if !ok {
 		return r.path
 	}
-	keys := []string{}
-	for piece := range strings.SplitSeq(text, "&") {
-		key, _, _ := strings.Cut(piece, "=")
-		keys = append(keys, key)
+	keys := strings.Split(text, "&")
+	for i, piece := range keys {
+		keys[i], _, _ = strings.Cut(piece, "=")
 	}
 	return r.path + "?" + strings.Join(keys, "&")
 }
