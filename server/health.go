@@ -90,14 +90,6 @@ func (s *Server) stopHealth() {
 	}
 }
 
-// runHealth answers health checks until the group ends. During a handoff the
-// predecessor answers them.
-func (s *Server) runHealth(g *group, failed func()) {
-	for _, l := range s.health {
-		g.run("health listener", failed, s.whenServing(l.Run, l.Stop))
-	}
-}
-
 // healthSockets returns duplicates of the sockets for a successor.
 func (s *Server) healthSockets() (all []hotrestart.Socket) {
 	for _, l := range s.health {

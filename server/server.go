@@ -279,7 +279,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.guard = guard.New(s.log)
 	s.store.SetLogger(s.log)
 	notePortable(s.log, percpu.Enabled)
-	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.securePorts, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeStatsStream, s.makeAdmin, s.addCircuitStream, s.extend} {
+	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.securePorts, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			_ = s.release() // err is the original cause
 			return nil, err
@@ -427,6 +427,7 @@ func (s *Server) makeFlusher() (err error) {
 }
 
 func (s *Server) makeAdmin() (err error) {
+	s.deltas = deltastream.New(deltastream.Config{Store: s.store, Clients: s.cfg.Admin.Limits.StatsStreams})
 	if err := s.openAccessLogs(); err != nil {
 		return err
 	}
@@ -653,7 +654,9 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, p := range s.ports {
 		inputs.run("listener", stop, func(ctx context.Context) error { return s.runPort(ctx, p) })
 	}
-	s.runHealth(&checks, stop)
+	for _, l := range s.health { // during a handoff the predecessor answers
+		checks.run("health listener", stop, s.whenServing(l.Run, l.Stop))
+	}
 	background.run("runtime", stop, s.watching("runtime values", s.runtime.Run))
 	background.run("mapping rules", stop, s.watching("mapping rules", s.watchRules))
 	background.run("files", stop, s.watching("certificates and tokens", s.watchSecrets))
