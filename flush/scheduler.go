@@ -159,7 +159,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	for _, w := range s.workers {
 		sinks.Go(w.run)
 		if r, ok := w.sink.(Runner); ok {
-			senders.Go(func() { w.send(sending, r) })
+			senders.Go(func() { w.guard.Run("sender of a sink", func() { r.Run(sending) }) })
 		}
 	}
 	s.tick(ctx)

@@ -244,11 +244,6 @@ func (w *worker) flush(s *store.Snapshot) (err error) {
 	return err
 }
 
-// send runs the sender of a [Runner].
-func (w *worker) send(ctx context.Context, r Runner) {
-	w.guard.Run("sender of a sink", func() { r.Run(ctx) })
-}
-
 func (w *worker) close() {
 	w.mu.Lock()
 	w.closed = true

@@ -1,7 +1,6 @@
 package eventstream
 
 import (
-	"encoding/json"
 	"math"
 	"strconv"
 )
@@ -16,12 +15,6 @@ var quantiles = [...]struct {
 	q   float64
 }{
 	{"0", 0}, {"25", .25}, {"50", .5}, {"75", .75}, {"90", .9}, {"95", .95}, {"99", .99}, {"99.5", .995}, {"100", 1},
-}
-
-// quote returns name as a JSON string.
-func quote(name string) []byte {
-	b, _ := json.Marshal(name) // strings can always be encoded
-	return b
 }
 
 // object writes the members of one JSON object with the separators that readers

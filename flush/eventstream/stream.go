@@ -2,6 +2,7 @@ package eventstream
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -209,7 +210,8 @@ func (s *Stream) sample(cur store.Cursor) {
 		name, f := parseName(s.room)
 		c := s.clusters[string(name)]
 		if c == nil {
-			c = &cluster{name: string(name), quoted: quote(string(name))}
+			c = &cluster{name: string(name)}
+			c.quoted, _ = json.Marshal(c.name) // strings can always be encoded
 			s.clusters[c.name] = c
 		}
 		if c.seen != s.flush {

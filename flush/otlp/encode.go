@@ -62,14 +62,6 @@ func fixed(field int, t tags.Tag) []byte {
 	return attribute(nil, field, key, protobuf.Text([]byte(t.Value)))
 }
 
-// resource returns the encoded Resource.
-func resource(attributes []tags.Tag) (dst []byte) {
-	for _, t := range attributes {
-		dst = append(dst, fixed(1, t)...)
-	}
-	return dst
-}
-
 // metric is the encoded start of a Metric message: name, description and unit.
 type metric struct {
 	fields []byte

@@ -143,8 +143,12 @@ func New(cfg Config) (*Sink, error) {
 		cfg: cfg, transport: cfg.Transport, walk: totals.Walk{Filter: cfg.Filter, Refresh: cfg.Refresh},
 		began: cfg.Store.LastFlush().UnixMilli(),
 	}
+	var resource []byte
+	for _, t := range cfg.Resource {
+		resource = append(resource, fixed(1, t)...)
+	}
 	s.batch = batch{
-		head:  protobuf.AppendBytes(nil, 1, resource(cfg.Resource)),
+		head:  protobuf.AppendBytes(nil, 1, resource),
 		scope: protobuf.AppendBytes(nil, 1, protobuf.AppendBytes(nil, 1, "statsd-admin")), delta: cfg.Delta,
 	}
 	for _, field := range []int{attributesNumber, attributesExponential, attributesExplicit} {

@@ -160,7 +160,7 @@ func (b *batch) addPattern(m *pattern, e *encoded, s sample) {
 // prepare sets e for m and the batch.
 func (b *batch) prepare(m *pattern, e *encoded) {
 	e.batch = b.number
-	e.parts.reset()
+	e.parts.all, e.parts.ends = e.parts.all[:0], e.parts.ends[:0]
 	from := 0
 	labels := func(to int) {
 		e.parts.add(func(dst []byte) []byte {

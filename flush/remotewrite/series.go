@@ -66,9 +66,6 @@ type parts struct {
 	ends []int
 }
 
-// reset makes p empty. It keeps the memory.
-func (p *parts) reset() { p.all, p.ends = p.all[:0], p.ends[:0] }
-
 // add adds a part, by a function that appends it.
 func (p *parts) add(add func(dst []byte) []byte) {
 	p.all = add(p.all)

@@ -169,21 +169,16 @@ func New(cfg Config) (*Sink, error) {
 		Network: cfg.Network, Address: cfg.Address, Timeout: cfg.Timeout, PacketBytes: cfg.PacketBytes,
 		Dial: cfg.Dial, Lost: func(packets int) { s.queue.Lost(packets) }, Shortened: s.shortened,
 	})
-	s.queue = sinkqueue.New(sinkqueue.Config{
+	q := sinkqueue.Config{
 		Options: cfg.Options, Kind: "statsd", Target: string(cfg.Network) + "://" + cfg.Address,
-		Send: s.conn.Send, SendAll: s.sendAll(), Ended: s.conn.Close, Increments: increments, Observations: observations,
-	})
+		Send: s.conn.Send, Ended: s.conn.Close, Increments: increments, Observations: observations,
+	}
+	if cfg.Network == UDP {
+		q.SendAll = s.conn.SendAll
+	}
+	s.queue = sinkqueue.New(q)
 	s.Sender = s.queue.Sender()
 	return s, nil
-}
-
-// sendAll returns the function that sends many packets at once, nil if there is none for
-// the network.
-func (s *Sink) sendAll() func([][]byte) bool {
-	if s.cfg.Network != UDP {
-		return nil
-	}
-	return s.conn.SendAll
 }
 
 // shortened logs the size of the longest datagram that the system has not refused.
