@@ -1,9 +1,10 @@
 package statsd
 
 import (
-	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
 	"slices"
 	"strings"
+
+	"github.com/statsd-admin/statsd-admin/internal/shrinkmap"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
 )
@@ -281,11 +282,6 @@ func (r *registry) adopt() {
 	})
 }
 
-// trim frees memory when most families are unused.
-func (fs *families) trim() {
-	fs.list, fs.free = trimUnused(fs.list, fs.free, func(f *family) bool { return f.print == 0 })
-}
-
 // trimUnused drops the unused elements at the end of list, whose other unused ones
 // are in free, if that is worth it.
 func trimUnused[T any](list []T, free []uint32, unused func(*T) bool) ([]T, []uint32) {
@@ -360,9 +356,4 @@ func (ss *segments) leave(x uint32, m *memory) {
 	ss.numbers.Delete(s.name)
 	*s = segment{}
 	ss.free = append(ss.free, x)
-}
-
-// trim frees memory when most segments are unused.
-func (ss *segments) trim() {
-	ss.list, ss.free = trimUnused(ss.list, ss.free, func(s *segment) bool { return s.series == 0 })
 }

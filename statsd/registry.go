@@ -649,8 +649,9 @@ func (r *registry) dropEndedLocked() {
 		r.leave(x)
 		r.cells.retire(x)
 	}
-	r.families.trim()
-	r.segments.trim()
+	fs, ss := &r.families, &r.segments
+	fs.list, fs.free = trimUnused(fs.list, fs.free, func(f *family) bool { return f.print == 0 })
+	ss.list, ss.free = trimUnused(ss.list, ss.free, func(s *segment) bool { return s.series == 0 })
 	r.era.Add(1)
 }
 

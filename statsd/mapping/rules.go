@@ -158,7 +158,7 @@ func New(c Config) (*Rules, error) {
 			return nil, err
 		}
 	}
-	r.globs.finish()
+	r.globs.root.finish()
 	r.findShadowed()
 	return r, nil
 }

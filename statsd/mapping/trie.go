@@ -101,9 +101,7 @@ func (n *node) child(segment string) *node {
 	return c
 }
 
-// finish prepares t for find. No glob can be added afterwards.
-func (t *trie) finish() { t.root.finish() }
-
+// finish prepares n for find. No glob can be added afterwards.
 func (n *node) finish() {
 	for _, c := range n.literal {
 		c.finish()
