@@ -134,7 +134,7 @@ func New(o Config) (*Client, error) {
 		if err := c.checkTarget(o.ADS); err != nil {
 			return nil, fmt.Errorf("xds: ads_config: %w", err)
 		}
-		c.ads = c.newMux(o.ADS, aggregatedMethod(delta), delta, o.Store.Own())
+		c.ads = c.newMux(o.ADS, aggregated().stream(delta), delta, o.Store.Own())
 	}
 	if o.CDS != nil {
 		if err := c.check(o.CDS); err != nil {
@@ -301,7 +301,7 @@ func (c *Client) follow(ctx context.Context, k kind, name string, src *config.Co
 		c.followFile(ctx, src, s)
 	case config.SourceAPI:
 		delta := src.API.Type == config.APIDeltaGRPC
-		m := c.newMux(src.API, k.method(delta), delta, sc)
+		m := c.newMux(src.API, k.service().stream(delta), delta, sc)
 		m.alone = true
 		defer m.follow(s)()
 		m.run(ctx)

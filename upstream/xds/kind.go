@@ -36,21 +36,17 @@ func (k kind) service() service {
 
 func (k kind) typeURL() string { return typePrefix + k.service().message }
 
-// method returns the full method name of a stream for k alone.
-func (k kind) method(delta bool) string {
-	s := k.service()
+// aggregated is the service of streams for all kinds.
+func aggregated() service {
+	return service{name: "envoy.service.discovery.v3.AggregatedDiscoveryService", method: "AggregatedResources"}
+}
+
+// stream returns the full method name of a stream.
+func (s service) stream(delta bool) string {
 	if delta {
 		return "/" + s.name + "/Delta" + s.method
 	}
 	return "/" + s.name + "/Stream" + s.method
-}
-
-// aggregatedMethod returns the full method name of the aggregated stream.
-func aggregatedMethod(delta bool) string {
-	if delta {
-		return "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
-	}
-	return "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 }
 
 // messageName returns the message name in a type URL.

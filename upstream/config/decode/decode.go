@@ -325,7 +325,8 @@ func (d *Decoder) decodeWire(k *resourceKind, typeURL string, value []byte, inde
 		r.errorf(Malformed, "", "the bytes are not a %s", m.ProtoReflect().Descriptor().FullName())
 		return nil, r
 	}
-	r.resource = k.label(nameOf(m, k), index)
+	name := m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName(k.nameField))
+	r.resource = k.label(name.String(), index)
 	return m, r
 }
 
@@ -342,11 +343,6 @@ func (d *Decoder) adopt(k *resourceKind, m proto.Message, index int) (proto.Mess
 		return nil, r
 	}
 	return d.decodeWire(k, typePrefix+string(m.ProtoReflect().Descriptor().FullName()), value, index)
-}
-
-func nameOf(m proto.Message, k *resourceKind) string {
-	fd := m.ProtoReflect().Descriptor().Fields().ByName(k.nameField)
-	return m.ProtoReflect().Get(fd).String()
 }
 
 // prepare checks the field rules of m, upgrades a copy to the v3 form and packs m.
