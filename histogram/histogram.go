@@ -51,13 +51,11 @@ func (h *Histogram) Snapshot() *Snapshot { return h.snapshot.Load() }
 // values.
 func (h *Histogram) Record(v uint64) {
 	if h.layout.scale != 1 {
-		h.recordScaled(v)
+		h.record(h.layout.scaled(v))
 		return
 	}
 	h.record(int64(min(v, maxValue)))
 }
-
-func (h *Histogram) recordScaled(v uint64) { h.record(h.layout.scaled(v)) }
 
 // RecordN counts v n times, at the cost of one Record.
 func (h *Histogram) RecordN(v, n uint64) {
