@@ -199,7 +199,8 @@ func (p *parser) exemplar() bool {
 		return p.fail("want a space before the value of the exemplar")
 	}
 	start = p.pos
-	if word := p.word(); !isNumber(word) {
+	word := p.word()
+	if _, ok := number(word); !ok {
 		p.pos = start
 		return p.fail("invalid value %q of the exemplar", word)
 	}
@@ -381,9 +382,4 @@ func number(s string) (float64, bool) {
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	return v, err == nil
-}
-
-func isNumber(s string) bool {
-	_, ok := number(s)
-	return ok
 }
