@@ -151,7 +151,6 @@ func (s *Server) Audit(n int) []AuditEntry {
 	return tail(s.audit.list, max(n, 0))
 }
 
-// showAudit answers /audit.
 func (s *Server) showAudit(w *Response, r *Request) error {
 	limit, err := listLimit(r.query)
 	if err != nil {

@@ -290,7 +290,6 @@ func (m *memberTransport) abort()                            {}
 func (m *memberTransport) hangUp()                           {}
 func (m *memberTransport) watch(guard.Guard) <-chan struct{} { return m.stop }
 
-// showBundle answers /bundle.
 func (s *Server) showBundle(w *Response, r *Request) error {
 	cpu := time.Duration(0)
 	if text := r.query.Value("cpu"); text != "" {

@@ -21,7 +21,6 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// badRequest returns an error with status 400 and the given body.
 func badRequest(body string) *Error { return &Error{Status: 400, Msg: body} }
 
 var (

@@ -32,7 +32,6 @@ func newFacts(r *Request) *facts {
 	return p
 }
 
-// send sends the response.
 func (p *facts) send(w *Response) error {
 	if p.json {
 		p.w.EndObject()

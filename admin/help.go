@@ -8,7 +8,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin/ui"
 )
 
-// help answers /help.
 func (s *Server) help(w *Response, r *Request) error {
 	_, err := w.Write(s.appendHelp(nil, s.modeOf(r)))
 	return err

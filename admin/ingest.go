@@ -62,7 +62,6 @@ func (s *Server) ingestRows() []Endpoint {
 // maxExplained is the longest line that /ingest/explain accepts.
 const maxExplained = 8 << 10
 
-// listLimit returns the limit parameter.
 func listLimit(q Query) (int, error) {
 	text := q.Value("limit")
 	if text == "" {

@@ -76,7 +76,6 @@ func inherited(f *os.File) (net.Listener, error) {
 	return ln, nil
 }
 
-// kindOf returns the kind of a listener from its address.
 func kindOf(addr net.Addr) listenerKind {
 	switch a := addr.(type) {
 	case *net.UnixAddr:

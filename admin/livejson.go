@@ -16,7 +16,6 @@ func kindWord(k store.Kind) string {
 	return k.String()
 }
 
-// appendJSONString appends text as a JSON string.
 func appendJSONString(b []byte, text string) []byte {
 	b = render.AppendJSONText(append(b, '"'), text)
 	return append(b, '"')

@@ -40,7 +40,6 @@ func (p *panicLog) note(path string, now time.Time) bool {
 	return true
 }
 
-// disabled reports whether the handler of path is disabled.
 func (p *panicLog) disabled(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

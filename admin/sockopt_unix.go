@@ -4,7 +4,6 @@ package admin
 
 import "syscall"
 
-// setOption sets an option of the socket fd.
 func setOption(fd uintptr, o SocketOption) error {
 	if o.Bytes != nil {
 		return syscall.SetsockoptString(int(fd), o.Level, o.Name, string(o.Bytes))

@@ -5,7 +5,6 @@ import (
 	"syscall"
 )
 
-// setOption sets an option of the socket fd.
 func setOption(fd uintptr, o SocketOption) error {
 	if o.Bytes != nil {
 		return errors.New("only options with a number as value can be set on this system")

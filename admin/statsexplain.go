@@ -14,7 +14,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
-// explainRow is the row of /stats/explain.
 func (s *Server) explainRow() Endpoint {
 	return Endpoint{Path: "/stats/explain", Group: groupStats, Help: "explain a stat: its tags rule by rule, exposition, origin, last change, sinks",
 		Heavy: true, CPUBound: true, Serve: s.statsExplain, Params: []Param{
@@ -167,7 +166,6 @@ func (p *facts) exposition(v *store.View, c *store.Cursor) error {
 	return nil
 }
 
-// lines writes a list of lines.
 func (p *facts) lines(name string, list []string) {
 	if p.json {
 		p.w.Key(name).Strings(list)

@@ -17,7 +17,6 @@ import (
 // exploreOrders are the values of the parameter by of /stats/explore.
 var exploreOrders = [...]string{store.BySeries: "series", store.ByNew: "new", store.ByRate: "rate", store.BySamples: "samples", store.ByBytes: "bytes", store.ByName: "name"}
 
-// exploreRow is the row of /stats/explore.
 func (s *Server) exploreRow() Endpoint {
 	return Endpoint{Path: "/stats/explore", Group: groupStats, Help: "count stats by the next segment of their names, or by tag: series, age, rate, memory",
 		Heavy: true, CPUBound: true, Serve: s.statsExplore, Params: []Param{

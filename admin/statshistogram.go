@@ -22,7 +22,6 @@ const lookEvery = 64
 // maxNumbers limits the numbers in a list of a request.
 const maxNumbers = 100
 
-// histogramRow is the row of /stats/histogram.
 func (s *Server) histogramRow() Endpoint {
 	params := []Param{
 		{Name: "name", Help: "full name of a histogram"},
@@ -165,7 +164,6 @@ func (q *histogramQuery) add(c *store.Cursor) error {
 	return nil
 }
 
-// append appends the result.
 func (q *histogramQuery) append(b []byte) []byte {
 	b = append(b, `{"v":1,"histograms":`...)
 	b = strconv.AppendInt(b, int64(q.histograms), 10)

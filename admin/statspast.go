@@ -154,7 +154,6 @@ func (p *past) Histogram(c *store.Cursor) *histogram.Snapshot {
 	}
 }
 
-// historyRow is the row of /stats/history.
 func (s *Server) historyRow() Endpoint {
 	return Endpoint{Path: "/stats/history", Group: groupStats, Help: "show the history of a stat, in JSON", Serve: s.statsHistory, Params: []Param{
 		{Name: "name", Help: "full name of the stat"},

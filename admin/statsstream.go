@@ -21,7 +21,6 @@ func (s *Server) liveRows() (rows []Endpoint) {
 	return append(rows, s.explainRow(), s.exploreRow(), s.histogramRow())
 }
 
-// streamRow is the row of /stats/stream.
 func (s *Server) streamRow() Endpoint {
 	params := []Param{}
 	for _, p := range s.statsParams(true) {

@@ -215,7 +215,6 @@ func matchType(regex *bool) setter {
 
 func timeToLive(to *time.Duration) setter { return period(to, 0, forever) }
 
-// rule decodes a rule.
 func (f *mappingFile) rule(r *mapping.Rule) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		r.Regex, r.Partial = f.regex, f.partial

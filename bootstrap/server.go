@@ -197,7 +197,6 @@ func adminConfig(c *Admin) admin.Config {
 	return cfg
 }
 
-// accessLogs returns the access logs of a file.
 func accessLogs(c *Config, boot Startup) (out []accesslog.Config) {
 	if c.Admin.Address.IsZero() {
 		return nil

@@ -52,7 +52,6 @@ type Sink struct {
 // sinkKinds are the keys of which a sink has one.
 var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite", "json_lines", "metrics_service"}
 
-// kind returns the kind of s.
 func (s *Sink) kind() string {
 	switch {
 	case s.StatsD != nil:

@@ -194,7 +194,6 @@ func (a wide128) less(b wide128) bool {
 	return int64(a.high) < int64(b.high) || a.high == b.high && a.low < b.low
 }
 
-// times returns v × n.
 func times(v int64, n uint64) wide128 {
 	if v < 0 {
 		high, low := bits.Mul64(uint64(-v), n)

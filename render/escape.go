@@ -137,7 +137,6 @@ func legacyName(name []byte) bool { return legacy(name, legacyByte) }
 // legacyLabel reports whether name was always allowed for a label.
 func legacyLabel(name []byte) bool { return legacy(name, labelByte) }
 
-// appendQuoted appends s between quotes.
 func appendQuoted(dst, s []byte) []byte {
 	dst = appendLabelValue(append(dst, '"'), s)
 	return append(dst, '"')

@@ -400,7 +400,6 @@ func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
 	return true
 }
 
-// labelName returns the label name for the name of a tag.
 func (e *exposer) labelName(n *store.Name, network bool) []byte {
 	switch {
 	case e.escaping.legacy() || e.escaping == AllowUTF8 && !network:

@@ -129,7 +129,6 @@ func (p *protoFamily) countAndSum(st *histogram.Stats) {
 	p.value = protobuf.AppendDouble(p.value, 2, st.Sum()/p.unit)
 }
 
-// histogram adds a histogram.
 func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout, st *histogram.Stats, form Buckets, since int64) {
 	p.countAndSum(st)
 	if form != Native {

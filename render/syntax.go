@@ -42,7 +42,6 @@ func (e *SyntaxError) At() int {
 	return firstError(e.pattern, re2)
 }
 
-// re2Error wraps the error of an RE2 pattern.
 func re2Error(pattern string, err error) error {
 	var e *syntax.Error
 	if !errors.As(err, &e) {

@@ -6,7 +6,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
-// openAccessLogs opens the files.
 func (s *Server) openAccessLogs() error {
 	for _, cfg := range s.cfg.AccessLogs {
 		if cfg.Runtime == nil {

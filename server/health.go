@@ -83,7 +83,6 @@ func (s *Server) listenHealth() error {
 	return nil
 }
 
-// stopHealth stops the health listeners.
 func (s *Server) stopHealth() {
 	for _, l := range s.health {
 		l.Stop()

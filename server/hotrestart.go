@@ -89,7 +89,6 @@ type hotRestart struct {
 	alone    *time.Timer             // shuts down a replaced process
 }
 
-// makeHotRestart prepares hot restarts.
 func (s *Server) makeHotRestart() error {
 	c := s.cfg.HotRestart
 	if c == nil {

@@ -18,7 +18,6 @@ type RulesSource struct {
 	Watch bool
 }
 
-// loadRules loads the first mapping rules.
 func (s *Server) loadRules() (*mapping.Rules, error) {
 	source := s.cfg.StatsDRules
 	if source == nil {

@@ -275,7 +275,6 @@ func targets(c *upstream.Cluster) (list []string) {
 // clusterComponent is the mask that selects clusters in /init_dump.
 const clusterComponent = "cluster"
 
-// discoveryName returns the name of a cluster's discovery type.
 func discoveryName(c *config.Cluster) string {
 	switch c.Type {
 	case config.StrictDNS, config.LogicalDNS:

@@ -25,12 +25,10 @@ const (
 // String returns the word for g in metrics and suffixes.
 func (g group) String() string { return [groups]string{"counter", "gauge", "histogram", "set"}[g] }
 
-// storeKind returns the store's kind for the stats of a group.
 func storeKind(g group) store.Kind {
 	return [groups]store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram, store.KindGauge}[g]
 }
 
-// groupOf returns the group of samples of type t.
 func groupOf(t line.Type) group {
 	switch t {
 	case line.Counter:
@@ -146,7 +144,6 @@ func (c *cells) setHash(x uint32, h uint64) {
 // when it comes back, so that nothing takes them for the old ones.
 type goneChunk struct{ index, gen uint32 }
 
-// at returns cell number x.
 func (c *cells) at(x uint32) *cell {
 	return &c.chunks.At(int(x / cellsPerChunk))[x%cellsPerChunk]
 }

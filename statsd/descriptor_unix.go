@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// duplicateFD duplicates fd.
 func duplicateFD(fd uintptr) (int, error) {
 	return unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 }

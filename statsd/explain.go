@@ -143,7 +143,6 @@ func (r *registry) fullName(w *wanted) string {
 	return string(b)
 }
 
-// series returns the series of w in the exposition.
 func (r *registry) series(w *wanted) string {
 	metric, labels := r.shown(w.name, w.tags)
 	if w.group == counters && r.naming.NetworkTotal {

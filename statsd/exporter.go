@@ -99,7 +99,6 @@ func (r *registry) noteConflict(name, group string) (number uint32) {
 	return number
 }
 
-// exporterType returns the event type for a group.
 func exporterType(group string) string {
 	if group == histograms.String() {
 		return "observer"
@@ -107,7 +106,6 @@ func exporterType(group string) string {
 	return group
 }
 
-// exporterReason returns the reason for r in statsd_exporter.
 func exporterReason(r line.Reason) string {
 	switch r {
 	case line.BadValue:

@@ -122,7 +122,6 @@ func (r *registry) ownsMetric(o naming.Owner, metric string) bool {
 	return own == metric
 }
 
-// familyNamed returns the family with a metric name.
 func (r *registry) familyNamed(metric string) (x uint32, ok bool) {
 	fs := &r.families
 	o, ok := fs.owners.Find(metric, false)

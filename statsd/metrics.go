@@ -85,7 +85,6 @@ var metricHelp = map[string]string{
 	"server.recovered_panics":          "Panics that ended only the request or component in which they happened.",
 }
 
-// newListenerMetrics makes the metrics of a listener.
 func newListenerMetrics(root *store.Scope, listener string, a address) *listenerMetrics {
 	t := tags.Tag{Name: "listener", Value: oneline.Clean(listener)}
 	f := &listenerMetrics{
@@ -123,7 +122,6 @@ func newListenerMetrics(root *store.Scope, listener string, a address) *listener
 // countRelayOnly adds the metric of a server that only relays.
 func (f *listenerMetrics) countRelayOnly() { f.relayOnly = f.root.Counter("ingest.relay_only", f.tag) }
 
-// reject counts a rejected line.
 func (f *listenerMetrics) reject(r line.Reason) {
 	c := f.rejected[r].Load()
 	if c == nil {

@@ -55,7 +55,6 @@ const (
 	dropUnmatched  ruleNumber = 1<<16 - 1
 )
 
-// isRule reports whether n is the number of a rule.
 func (n ruleNumber) isRule() bool { return n != noRule && n <= mapping.MaxRules }
 
 // filter returns the filter that drops the samples, or "".
@@ -110,7 +109,6 @@ func (h *helpTexts) describe(family string) store.Description {
 	return store.Description{Help: cmp.Or(h.byName[family], h.other)}
 }
 
-// set sets the help text of a family.
 func (h *helpTexts) set(family, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +134,6 @@ func (h *helpTexts) retain(keep func(family string) bool) {
 	maps.DeleteFunc(h.byName, func(family, _ string) bool { return !keep(family) })
 }
 
-// clear removes all texts.
 func (h *helpTexts) clear() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -317,7 +314,6 @@ func (r *registry) scopeOf(w *wanted) *store.Scope {
 	return sc
 }
 
-// form returns the form of the histogram of w.
 func (w *wanted) form() *store.HistogramForm {
 	if w.typ == line.Timer {
 		return w.kept.timers
@@ -507,7 +503,6 @@ func (w *worker) scale(rule ruleNumber, s *line.Sample) line.Reason {
 // maxCount is the largest increment of a counter, 2^53.
 const maxCount = 1 << 53
 
-// describe returns the rule with a number, or nil.
 func (s *ruleset) describe(n ruleNumber) *report.Rule {
 	if !n.isRule() {
 		return nil

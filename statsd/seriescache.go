@@ -107,7 +107,6 @@ func newSeriesCache(max int, budget *cacheBudget) *seriesCache {
 	}
 }
 
-// clear empties t.
 func (t *seriesCache) clear() {
 	t.budget.resize(len(t.slots), cacheFirst)
 	t.slots = make([]cacheEntry, cacheFirst)
@@ -134,7 +133,6 @@ func (t *seriesCache) firstVariant(cell uint32) bool {
 // lineKey is the fingerprint of a line's key without the type.
 type lineKey [2]uint64
 
-// keyOf returns the key of l's samples.
 func (t *seriesCache) keyOf(l *line.Line) (k lineKey) {
 	for i, seed := range t.seeds {
 		h := maphash.Bytes(seed, l.Section)
@@ -167,7 +165,6 @@ func (t *seriesCache) normalKey(l *line.Line) (k lineKey, ok bool) {
 	return k, true
 }
 
-// print returns the fingerprint of k with a type.
 func (k *lineKey) print(typ line.Type) (print [2]uint32, more uint16) {
 	a := mix(k[0] + uint64(typ+1)*0x9e3779b97f4a7c15)
 	return [2]uint32{uint32(a>>32) | 1, uint32(a)}, uint16(k[1])
@@ -301,7 +298,6 @@ func (t *seriesCache) evict(i int) {
 	t.remove(i)
 }
 
-// forget removes the entry s.
 func (t *seriesCache) forget(s *cacheEntry) {
 	for i := t.home(s.print[0]); ; i = t.after(i) {
 		if &t.slots[i] == s {

@@ -299,7 +299,6 @@ func (l *listener) acceptsMore() bool {
 	return true
 }
 
-// stopping reports whether the listener is stopping.
 func (l *listener) stopping() bool {
 	select {
 	case <-l.stop:
@@ -348,7 +347,6 @@ func (s *Server) logAll(logs []message) {
 	})
 }
 
-// snapshotListeners returns the current listeners.
 func (s *Server) snapshotListeners() []*listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,7 +74,6 @@ func newSetWindow(all time.Duration, steps int) setWindow {
 	return w
 }
 
-// add adds a member to s.
 func (s *set) add(seed maphash.Seed, member []byte) {
 	h := mix(maphash.Bytes(seed, member))
 	if h == 0 {

@@ -53,7 +53,6 @@ func (v *tagValues) release(cell uint32) {
 	v.series.Delete(cell)
 }
 
-// of returns the number of values of a key.
 func (v *tagValues) of(key string) int {
 	if values := v.uses.At(key); values != nil {
 		return values.Len()

@@ -779,7 +779,6 @@ func (w *worker) applySample(c *cell, s *line.Sample) (whole bool) {
 	return whole
 }
 
-// event records the event in w.line.
 func (w *worker) event() line.Reason {
 	n, r := w.parser.ParseEvent(&w.line)
 	if r != line.OK {

@@ -52,7 +52,6 @@ func (a *ahead) before(n int) {
 	a.records(n + aheadSteps)
 }
 
-// add adds a hint.
 func (a *ahead) add(address uintptr) {
 	a.c.hints[a.hints%prefetch.Max] = address
 	a.hints++
@@ -94,7 +93,6 @@ func (a *ahead) pointers(from int) {
 	a.done()
 }
 
-// records prefetches records.
 func (a *ahead) records(from int) {
 	var last *block
 	for n := from; n < min(from+aheadSteps, a.length); n++ {

@@ -57,7 +57,6 @@ func (b *block) birth(i int) int64 {
 	return runs[n-1].at
 }
 
-// moment returns the time of a birth.
 func moment(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}

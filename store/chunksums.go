@@ -224,7 +224,6 @@ func (c *chunkSums) startOf(run int) int {
 	return int(c.runs[run-1].end)
 }
 
-// runAt returns the run with an index.
 func (c *chunkSums) runAt(i int) int {
 	return sort.Search(len(c.runs), func(n int) bool { return int(c.runs[n].end) > i })
 }
@@ -309,7 +308,6 @@ func (r *ranking) refreshSizes(x *Explorer) {
 	}
 }
 
-// clearRates sets all rates to 0.
 func (r *ranking) clearRates() {
 	for _, c := range r.sums {
 		if len(c.rates) == 0 {
@@ -348,7 +346,6 @@ type tally struct {
 	rate           float64
 }
 
-// add adds n stats.
 func (t *tally) add(n int, oldest, newest int64, bytes uint64, rate float64) {
 	if t.series == 0 {
 		t.oldest, t.newest = oldest, newest

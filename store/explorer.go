@@ -237,7 +237,6 @@ type answer struct {
 // places are the positions of a group in each ranking.
 type places [nameSets]span
 
-// setRates sets the rates of the rankings.
 func (a *answer) setRates() {
 	for _, r := range a.rankings {
 		r.clearRates()
@@ -449,7 +448,6 @@ func (a *answer) measure(c *candidate) *tally {
 	return &c.tally
 }
 
-// group returns the sums as a group.
 func (t *tally) group(name string) Group {
 	return Group{Name: name, Series: t.series, New: t.fresh, Bytes: t.bytes, First: moment(t.oldest), Last: moment(t.newest), PerSecond: t.rate}
 }

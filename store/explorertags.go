@@ -63,7 +63,6 @@ func (x *Explorer) eachTag(c *Cursor, one id, f func(l Label)) {
 
 func (x *Explorer) hash(value []byte) uint32 { return uint32(maphash.Bytes(x.seed, value)) }
 
-// addTag adds the tag of a stat.
 func (c *chunkSums) addTag(x *Explorer, l Label) {
 	i := slices.IndexFunc(c.tags, func(t tagSums) bool { return t.num == l.Name.num })
 	if i < 0 {

@@ -70,7 +70,6 @@ func (h *hotNames) salt(scope uint32) fingerprint.Salt {
 	return fingerprint.Salt{maphash.Comparable(h.seeds[0], scope), maphash.Comparable(h.seeds[1], scope)}
 }
 
-// at returns the block and slot of a stat.
 func (t *hotTable) at(stat uint32) (*block, int) {
 	return t.blocks.At(int(stat >> slotBits)), int(stat & (1<<slotBits - 1))
 }

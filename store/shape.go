@@ -65,7 +65,6 @@ func (sh *shapes) put(x shapeLabels) (again bool) {
 	return false
 }
 
-// knows reports whether a shape was added.
 func (sh *shapes) knows(k Kind, shape uint64) bool {
 	return sh.first.shape == shape && sh.first.kind == k || sh.more[shapeKey{k, false, shape}] != 0
 }

@@ -57,7 +57,6 @@ func (k *tokens) init() {
 	k.maxPages = 1 << (32 - pageBits)
 }
 
-// page returns the page of a symbol, or nil.
 func (k *tokens) page(sym Symbol) *page {
 	return k.pages.Find(int(sym >> pageBits))
 }

@@ -180,7 +180,6 @@ func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 	}
 }
 
-// checkDone handles the report of a health check.
 func (c *Cluster) checkDone(r health.Report) {
 	h := r.Host
 	if r.Transition == health.Changed {
@@ -231,7 +230,6 @@ func (c *Cluster) classLocked(p int, h *host.Host) status.Health {
 	return status.Unhealthy
 }
 
-// removeHosts removes hosts.
 func (c *Cluster) removeHosts(gone ...*host.Host) {
 	c.updating.Lock()
 	defer c.updating.Unlock()

@@ -23,7 +23,6 @@ type listing struct {
 	handles []*Handle
 }
 
-// put adds a handle.
 func (r *clusterIndex) put(h *Handle) {
 	r.byName.Store(h.name, h)
 	r.changes.Add(1) // after the change: a list made before it counts as old

@@ -52,7 +52,6 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 	return toHost, toClient
 }
 
-// endTunnels ends the tunnels to h.
 func (c *Cluster) endTunnels(h *host.Host) {
 	c.tunnels.Range(func(conn, end any) bool {
 		if conn.(*Conn).host == h {

@@ -157,7 +157,6 @@ func (v *view) sums(got *admin.Explored) {
 	v.Put(h("</dl>\n"))
 }
 
-// groupTable appends the groups.
 func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 	columns := []column{{head: "Name", class: "name", sort: "name"}, {head: "Series", class: "num", sort: "series"}, {head: "Share", class: "num"}, {head: "New per minute", class: "num", sort: "new"}, {head: "Memory", class: "num", sort: "bytes"}}
 	if got.Rates {

@@ -120,7 +120,6 @@ func (g *grid) value(i int, value string) {
 // oneLine keeps a value in its cell.
 var oneLine = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
-// row starts a row.
 func (g *grid) row(class string) {
 	g.endRow()
 	g.v.Put(h("<tr"))
@@ -202,7 +201,6 @@ func (g *grid) wide(class string, show func()) {
 	g.at = 0
 }
 
-// end ends the table.
 func (g *grid) end() {
 	g.endRow()
 	g.v.Put(h("</tbody></table></div>\n"))

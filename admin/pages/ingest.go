@@ -363,5 +363,4 @@ func (v *view) conflicts(list []report.Conflict) {
 	})
 }
 
-// sortedKeys returns the keys of a map in order.
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

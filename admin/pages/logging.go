@@ -163,7 +163,6 @@ func (v *view) restore() {
 	})
 }
 
-// picked returns the names of the picked loggers.
 func (v *view) picked() (names []string) {
 	for _, p := range v.query {
 		if p.Name == "pick" {

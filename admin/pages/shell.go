@@ -96,7 +96,6 @@ func (v *view) top() {
 	v.Put(h("<p>The server is draining: it fails its health checks, so that load balancers send it no new traffic.</p></div>\n<div id='content'>\n"))
 }
 
-// stateMeaning is the meaning of the state of the server.
 func stateMeaning(state string) string {
 	switch state {
 	case "LIVE":

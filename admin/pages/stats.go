@@ -43,7 +43,6 @@ type statRow struct {
 	gone      bool    // a pinned stat that does not exist
 }
 
-// readStat returns the row of the stat under c.
 func readStat(c *store.Cursor) statRow {
 	r := statRow{name: c.Name(), kind: c.Kind(), ref: c.Ref(), used: c.Used(), key: valueKey(c)}
 	switch c.Kind() {

@@ -107,7 +107,6 @@ func parseBound(s string) (Bound, error) {
 	return Bound{Unit: unit, Limit: x, Calibration: calibration}, nil
 }
 
-// isTime reports whether unit measures time.
 func isTime(unit string) bool {
 	what, _, _ := strings.Cut(unit, "/")
 	return slices.Contains([]string{"ns", "us", "µs", "ms", "s", "sec"}, what[strings.LastIndexByte(what, '-')+1:])

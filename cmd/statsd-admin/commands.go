@@ -96,7 +96,6 @@ const (
 	exitUsage  = 2
 )
 
-// helpFlag adds --help.
 func helpFlag(fs *pflag.FlagSet) {
 	fs.BoolP("help", "h", false, "print this help and exit")
 }

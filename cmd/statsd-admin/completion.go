@@ -89,7 +89,6 @@ func choices(fs *pflag.FlagSet, flag string, values ...string) {
 	f.Annotations = map[string][]string{choicesOf: values}
 }
 
-// scopes returns the scopes of the program and of its subcommands.
 func (p *program) scopes() []scope {
 	all := []scope{{flags: append(completedFlags(daemonFlags()), completedFlags(exporterFlagSet(new(exporterFlags)))...)}}
 	for _, c := range p.commands() {

@@ -213,7 +213,6 @@ func withoutNegations(fs *pflag.FlagSet, args []string) []string {
 	return args
 }
 
-// config returns the configuration for the flags.
 func (r *exporterFlags) config(fs *pflag.FlagSet) (string, error) {
 	var errs []error
 	address := func(flag, text string) (host string, port uint64) {

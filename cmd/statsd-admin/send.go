@@ -90,7 +90,6 @@ type sender struct {
 	skipped   int // lines
 }
 
-// connect connects to the listener.
 func (o *sendOptions) connect(ctx context.Context) (*sender, error) {
 	scheme, rest, _ := strings.Cut(o.address, ":")
 	s := &sender{timeout: o.timeout, limit: streamBatch}

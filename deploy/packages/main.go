@@ -169,7 +169,6 @@ type file struct {
 	data []byte
 }
 
-// files returns the files of a target.
 func (r *release) files(t target, binary string, modules []module) ([]file, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
@@ -295,7 +294,6 @@ func (r *release) archive(t target, files []file) error {
 	return os.WriteFile(filepath.Join(r.out, base+".tar.gz"), data, 0o644)
 }
 
-// writeZip writes files.
 func writeZip(w io.Writer, prefix string, files []file, at time.Time) error {
 	zw := zip.NewWriter(w)
 	for _, f := range files {

@@ -99,7 +99,6 @@ func newProxy(cfg server.Config, routes []Route) (*server.Server, error) {
 	return srv, err
 }
 
-// handler returns the handler of a listener.
 func handler(t *httptransport.Transport) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Transport: t, Rewrite: rewrite, FlushInterval: -1, ErrorHandler: httptransport.HandleError,

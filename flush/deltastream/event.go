@@ -63,7 +63,6 @@ func (e *event) name(c *store.Cursor) {
 	e.names = append(e.names, ']')
 }
 
-// kindWord returns the word for a kind in events.
 func kindWord(k store.Kind) string {
 	if k == store.KindText {
 		return "text"
@@ -214,7 +213,6 @@ func (e *event) part(more bool) error {
 	return e.send()
 }
 
-// notice sends an event with a reason.
 func (e *event) notice(kind string, id eventID, at time.Time, reason string, skipped int) error {
 	b := append(e.buf[:0], "event: "...)
 	b = id.append(append(append(b, kind...), '\n'))

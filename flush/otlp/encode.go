@@ -39,7 +39,6 @@ type batch struct {
 	sparse     exponential.Histogram
 }
 
-// attributeKey returns the encoded key of an attribute.
 func attributeKey(n *store.Name) []byte {
 	return protobuf.AppendBytes(nil, 1, protobuf.Text([]byte(n.String())))
 }
@@ -68,7 +67,6 @@ type metric struct {
 	name   []byte // in fields
 }
 
-// set sets the fields.
 func (m *metric) set(name []byte, d store.Description) {
 	m.fields = protobuf.AppendBytes(m.fields[:0], 1, name)
 	m.name = m.fields[len(m.fields)-len(name):]

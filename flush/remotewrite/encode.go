@@ -113,7 +113,6 @@ func (b *batch) metadata(dst []byte, m metadata) []byte {
 	return protobuf.Close(dst, start)
 }
 
-// add adds a series with one sample.
 func (b *batch) add(labels []label, m metadata, s sample) {
 	b.begin(labels)
 	b.sample(s)

@@ -72,7 +72,6 @@ func (p *parts) add(add func(dst []byte) []byte) {
 	p.ends = append(p.ends, len(p.all))
 }
 
-// at returns part i.
 func (p *parts) at(i int) []byte {
 	if i == 0 {
 		return p.all[:p.ends[0]]

@@ -40,7 +40,6 @@ func (t *symbols) reset(seed maphash.Seed) {
 	t.table, t.at = protobuf.AppendBytes(t.table[:0], 4, ""), append(t.at[:0], 1)
 }
 
-// text returns the text of a symbol.
 func (t *symbols) text(ref uint32) []byte {
 	b := t.table[t.at[ref]:]
 	n, w := binary.Uvarint(b)

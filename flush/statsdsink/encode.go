@@ -86,7 +86,6 @@ func (s *Sink) fix() {
 // inName reports whether tags stand in the name.
 func (s *Sink) inName() bool { return s.equals == '=' }
 
-// appendTags appends the tags of a stat.
 func (s *Sink) appendTags(dst []byte, labels []store.Label) []byte {
 	for i, l := range labels {
 		dst = s.appendTag(dst, s.key(i, l.Name), l.Value)
@@ -122,7 +121,6 @@ func (s *Sink) appendKey(dst []byte, first bool, name []byte) []byte {
 	return append(append(dst, name...), s.equals)
 }
 
-// appendTag appends a tag that begins with key.
 func (s *Sink) appendTag(dst, key, value []byte) []byte {
 	if len(value) == 0 {
 		if !s.inName() {

@@ -278,7 +278,6 @@ func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 // filterRegex is the prefix of a regular expression in a filter.
 const filterRegex = "regex:"
 
-// gostatsdFilters converts filters to statsd.filters.
 func (c *conversion) gostatsdFilters(o *object, statsd *section) {
 	names, group := o.take("filters"), o.take("filter").object()
 	if group != nil {

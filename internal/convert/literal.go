@@ -275,7 +275,6 @@ func (r *literalReader) number() *yaml.Node {
 	return r.scalar(start, "!!float", strconv.FormatFloat(f, 'g', -1, 64))
 }
 
-// string reads a string.
 func (r *literalReader) string() string {
 	start, quote := r.at, r.text[r.at]
 	var b strings.Builder

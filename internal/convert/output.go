@@ -28,7 +28,6 @@ func (s *section) comment(text string) {
 	s.items = append(s.items, item{text: oneline.Clean(text)})
 }
 
-// set sets an entry.
 func (s *section) set(key string, value any) {
 	if i := s.find(key); i >= 0 {
 		s.items[i].value = value

@@ -41,7 +41,6 @@ func (c *conversion) adminSection(listen string) *section {
 	return admin
 }
 
-// flushInterval sets the interval of flushes.
 func (c *conversion) flushInterval(v *value, d time.Duration) time.Duration {
 	if d < time.Millisecond || d > maxFlushInterval {
 		limited := min(max(d, time.Millisecond), maxFlushInterval).Truncate(time.Millisecond)
@@ -240,7 +239,6 @@ func (v *value) timeout(at *section, unit time.Duration) {
 	}
 }
 
-// joined returns host:port.
 func joined(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // oneWord returns a text from the file for a note.

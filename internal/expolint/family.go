@@ -213,7 +213,6 @@ func (c *checker) single(s *sample, f *family, key []byte) {
 	c.series[string(key)] = seen{c.number, s.stamp, s.timed}
 }
 
-// value checks the value of one sample.
 func (c *checker) value(s *sample, f *family, suffix string) {
 	counts := f.kind == "counter" && suffix != "_created" || suffix == "_bucket" || suffix == "_count" && f.kind != "" || suffix == "_gcount"
 	switch {

@@ -141,7 +141,6 @@ func (f *File) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines returns the number of lines in p.
 func lines(p []byte) uint64 { return uint64(bytes.Count(p, []byte("\n"))) }
 
 // writeLocked writes to the file, returns the bytes of whole lines that it wrote, and

@@ -18,7 +18,6 @@ type distribution struct {
 	Bins      []entry
 }
 
-// histogramPath returns the path of the distribution of a histogram.
 func histogramPath(name string) string {
 	return "/stats/histogram?bins&q=50,75,90,95,99,99.9&name=" + escapeQuery(name)
 }

@@ -28,7 +28,6 @@ type event struct {
 // entry is an element of the lists of an event, whose first element is the id.
 type entry []any
 
-// id returns the id of an entry.
 func (e entry) id() uint64 {
 	n, _ := strconv.ParseUint(e.text(0), 10, 64)
 	return n

@@ -291,7 +291,6 @@ func (s *screen) answer(a answer) {
 	}
 }
 
-// draw writes the screen.
 func (l *loop) draw(s *screen, out *bufio.Writer) error {
 	columns, lines := l.Size()
 	if s.copied != "" { // OSC 52 of xterm, which terminals pass on over ssh

@@ -153,7 +153,6 @@ func (p printer) gather(m protoreflect.Message, all bool) {
 	p.w.fields = out
 }
 
-// extensions returns the extensions that m has.
 func extensions(m protoreflect.Message) (list []protoreflect.FieldDescriptor) {
 	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		if fd.IsExtension() {

@@ -37,7 +37,6 @@ const (
 	NotEqual
 )
 
-// passes reports whether n satisfies the comparison.
 func (c *Comparison) passes(n uint64, rt config.Runtime) bool {
 	value := c.Value
 	if c.RuntimeKey != "" {

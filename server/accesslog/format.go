@@ -154,7 +154,6 @@ type piece struct {
 	value *operator
 }
 
-// compile parses a format.
 func compile(format string) ([]piece, error) {
 	var pieces []piece
 	for rest := format; rest != ""; {

@@ -104,7 +104,6 @@ func (l *Logger) Log(e *Entry) {
 	l.lines.Put(buffer)
 }
 
-// appendText appends a line of text.
 func appendText(line []byte, pieces []piece, e *Entry) []byte {
 	for _, p := range pieces {
 		if p.value == nil {

@@ -67,7 +67,6 @@ type control struct {
 // FollowsClusters implements [server.Control].
 func (c control) FollowsClusters() bool { return c.clusters }
 
-// client returns the xDS client for a server.
 func (c *Config) client(s *server.Server) (*xds.Client, error) {
 	of := s.Config()
 	cfg := xds.Config{
@@ -92,7 +91,6 @@ func (c *Config) client(s *server.Server) (*xds.Client, error) {
 	return xds.New(cfg)
 }
 
-// addSections adds the sections of a server to its dump.
 func (c *Config) addSections(dump *configdump.Dump, s *server.Server, client *xds.Client) {
 	for key, section := range configdump.Usual() {
 		dump.Set(key, func() configdump.Section { return section })

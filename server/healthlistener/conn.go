@@ -140,7 +140,6 @@ func (l *Listener) answer(r *http.Request) answer {
 	return a
 }
 
-// append appends the encoded answer.
 func (a *answer) append(dst []byte) []byte {
 	dst = append(dst, "HTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(a.status), 10)

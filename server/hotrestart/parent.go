@@ -237,7 +237,6 @@ func (p *Parent) admit(l *link, with hello, process Process) error {
 	return nil
 }
 
-// answer answers one question.
 func (p *Parent) answer(l *link, m *message, process Process) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

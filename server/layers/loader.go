@@ -269,7 +269,6 @@ func (l *Loader) notify() {
 	}
 }
 
-// directory returns the directory of a disk layer.
 func (l *Loader) directory(layer Layer) string {
 	dir := filepath.Join(layer.SymlinkRoot, layer.Subdirectory)
 	if layer.AppendServiceCluster {

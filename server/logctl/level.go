@@ -69,7 +69,6 @@ func (l Level) Slog() slog.Level {
 	return slog.Level(math.MaxInt)
 }
 
-// levelOf returns the level for a slog level.
 func levelOf(l slog.Level) Level {
 	switch {
 	case l < slog.LevelDebug:

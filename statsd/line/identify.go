@@ -58,7 +58,6 @@ func (p *Parser) checkName(l *Line, name []byte) Reason {
 	return OK
 }
 
-// checkTags checks the lengths of the tags of l.
 func (p *Parser) checkTags(l *Line) Reason {
 	for _, t := range l.Tags {
 		if len(t.Key) > p.cfg.TagKeyBytes || len(t.Value) > p.cfg.TagValueBytes {
@@ -103,7 +102,6 @@ func (p *Parser) nameTags(l *Line, tags *tagSet) []byte {
 
 var containerKey = []byte("container_id")
 
-// containerID returns the id in a container option.
 func (p *Parser) containerID(b []byte) []byte {
 	if p.cfg.Exporter {
 		return b

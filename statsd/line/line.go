@@ -29,7 +29,6 @@ const (
 // String returns the type as written in lines.
 func (t Type) String() string { return [Types]string{"c", "g", "ms", "h", "d", "s"}[t] }
 
-// parseType parses a type.
 func parseType(b []byte) (Type, bool) {
 	switch len(b) {
 	case 1:

@@ -47,7 +47,6 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// takes reports whether the route is for a line.
 func (rt *route) takes(l *line.Line) bool {
 	if len(rt.prefixes) == 0 {
 		return true

@@ -260,7 +260,6 @@ func (t *target) check(ctx context.Context) (err error) {
 	return fmt.Errorf("the answer does not contain %q", h.Expect)
 }
 
-// report describes t.
 func (t *target) report() report.RelayTarget {
 	d := t.queue.Delivery()
 	r := report.RelayTarget{

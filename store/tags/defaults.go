@@ -100,7 +100,6 @@ func defaultTable() []defaultRow {
 	}
 }
 
-// defaultRules returns the default table as rules for product.
 func defaultRules(product string) []rule {
 	var rules []rule
 	for _, row := range defaultTable() {

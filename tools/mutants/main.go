@@ -157,7 +157,6 @@ func (r *runner) find(p *goPackage, left map[reason]int) (all []mutant, err erro
 	return all, nil
 }
 
-// check returns the types of a package.
 func (r *runner) check(fset *token.FileSet, path string, files []*ast.File) (*types.Info, error) {
 	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(r.exports[path]) })
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}

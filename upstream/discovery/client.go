@@ -175,7 +175,6 @@ func (c *Client) ask(ctx context.Context, r *request, name string, rrtype dnsmes
 	return nil, err
 }
 
-// exchange queries one server.
 func (c *Client) exchange(ctx context.Context, r *request, server netip.AddrPort, q dnsmessage.Question) ([]Record, error) {
 	network := "udp"
 	if r.TCP {

@@ -173,7 +173,6 @@ func (n *name) judge(stats *upstream.Stats, ttl time.Duration, err error, failin
 	return n.succeeded(ttl)
 }
 
-// spec returns the host at an address of the name.
 func (n *name) spec(a netip.Addr) host.Spec {
 	e := n.endpoint
 	s := upstream.EndpointSpec(n.locality, e)

@@ -134,7 +134,6 @@ func (s *session) passive() {
 	}
 }
 
-// close closes the prober.
 func (s *session) close() { s.k.guard().Run("end of health checks", s.prober.Close) }
 
 // report reports a completed check to the callbacks.

@@ -49,7 +49,6 @@ func NewCriteria(values map[string]any) *Criteria {
 	return c
 }
 
-// fallbacks returns the criteria of a fallback list.
 func fallbacks(values map[string]any, list []any) []*Criteria {
 	if len(list) == 0 {
 		list = []any{nil}

@@ -123,7 +123,6 @@ func newSchedule(n int, weight func(item uint32) float64, slots int, skip uint64
 	return s
 }
 
-// next returns the next item.
 func (s *schedule) next() uint32 {
 	if percpu.Enabled {
 		if p := percpu.Pin(); p < len(s.owned) {

@@ -130,7 +130,6 @@ func (f *Factory) reload(which func(*tlsContext) bool) error {
 	return first
 }
 
-// add registers a context.
 func (f *Factory) add(t *tlsContext) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +142,6 @@ func (f *Factory) add(t *tlsContext) {
 	}
 }
 
-// remove unregisters a context.
 func (f *Factory) remove(t *tlsContext) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

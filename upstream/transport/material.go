@@ -55,7 +55,6 @@ func lasting(c *x509.Certificate) *x509.Certificate {
 	return &out
 }
 
-// material returns the material for a content.
 func (t *tlsContext) material(c content) *material {
 	m := &material{config: t.base.Clone(), trust: c.trust}
 	if n := t.t.MaxSessionKeys; n > 0 {

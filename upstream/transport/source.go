@@ -90,7 +90,6 @@ func (s *source) address(remote netip.Addr) (netip.AddrPort, bool) {
 	return s.addresses[0], true // the bind says why it is wrong
 }
 
-// dial connects to an address.
 func (s *source) dial(ctx context.Context, a config.Address) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1} // off unless it is asked for
 	if a.Pipe == "" {

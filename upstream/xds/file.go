@@ -37,7 +37,6 @@ func (c *Client) followFile(ctx context.Context, src *config.ConfigSource, s *su
 	}
 }
 
-// readFile applies the file.
 func (c *Client) readFile(path string, s *subscription) {
 	data, err := boundedfile.Read(path, c.o.MaxMessageBytes)
 	if err != nil {

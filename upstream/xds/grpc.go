@@ -65,7 +65,6 @@ func (s *grpcStream) Recv() (*response, error) {
 
 func (s *grpcStream) Close() { _ = s.conn.Close() }
 
-// openGRPC opens a stream to the server of an API source.
 func (c *Client) openGRPC(ctx context.Context, api *config.APISource, delta bool, method string) (stream, error) {
 	target := &api.GRPC[0]
 	most := c.o.MaxMessageBytes
@@ -125,7 +124,6 @@ func keepalives(c *config.Cluster) (p keepalive.ClientParameters, ok bool) {
 	return keepalive.ClientParameters{Time: h.KeepaliveInterval, Timeout: h.KeepaliveTimeout}, h.KeepaliveInterval > 0
 }
 
-// control returns the cluster of a control plane.
 func (c *Client) control(name string) (*upstream.Cluster, error) {
 	if h := c.manager.Cluster(name); h != nil {
 		if cl := h.Current(); cl != nil {

@@ -49,5 +49,4 @@ func (s service) stream(delta bool) string {
 	return "/" + s.name + "/Stream" + s.method
 }
 
-// messageName returns the message name in a type URL.
 func messageName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }

@@ -222,7 +222,6 @@ func (f *secretFeed) run(ctx context.Context) {
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
 }
 
-// join adds user u.
 func (f *secretFeed) join(u transport.SecretUser) {
 	if f.admit(u) {
 		u.Answered()
@@ -248,7 +247,6 @@ func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
 	return f.answered
 }
 
-// list returns the users.
 func (f *secretFeed) list() []transport.SecretUser {
 	f.using.Lock()
 	defer f.using.Unlock()
@@ -430,7 +428,6 @@ func (f *secretFeed) reloadLocked() {
 	f.digest = digest
 }
 
-// filesOf returns the files that a secret names.
 func filesOf(s *config.Secret) (names []string) {
 	add := func(list ...config.Data) {
 		for _, d := range list {

@@ -64,7 +64,6 @@ func (p *Panics) Observe(log *slog.Logger) *slog.Logger {
 	return guard.Observe(log, func(where string, _ any) { p.note(where) })
 }
 
-// note adds a panic.
 func (p *Panics) note(where string) {
 	p.mu.Lock()
 	p.places = append(p.places, where)

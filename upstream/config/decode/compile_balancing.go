@@ -163,7 +163,6 @@ func keySet(keys []string) []string {
 	return slices.Compact(keys)
 }
 
-// policyOf returns the policy of a known extension.
 func policyOf(e *corev3.TypedExtensionConfig) (config.Policy, proto.Message, bool) {
 	m, err := unpack(e.GetTypedConfig())
 	if err != nil {

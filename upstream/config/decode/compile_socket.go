@@ -10,7 +10,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-// socketKind returns the kind of a transport socket from its name.
 func (d *Decoder) socketKind(name string) config.SocketKind {
 	return socketKindIn(d.opts.Product, name)
 }

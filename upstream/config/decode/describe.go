@@ -41,7 +41,6 @@ func shortName(d protoreflect.Descriptor) string {
 	return strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+".")
 }
 
-// enumNoun returns a noun for the values of an enum.
 func enumNoun(ed protoreflect.EnumDescriptor) string {
 	switch shortName(ed) {
 	case "Cluster.DiscoveryType":

@@ -76,7 +76,6 @@ func (s Static) Cluster() (*ParsedCluster, error) {
 
 type object = map[string]any
 
-// message returns the check as a message of the cluster.
 func (c *StaticCheck) message() object {
 	interval := seconds(cmp.Or(c.Interval, 5*time.Second))
 	m := object{

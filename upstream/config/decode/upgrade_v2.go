@@ -159,7 +159,6 @@ type unknownField struct {
 	bytes  []byte
 }
 
-// unknownFields returns the unknown fields of a message.
 func unknownFields(b protoreflect.RawFields) []unknownField {
 	var list []unknownField
 	for len(b) > 0 {

@@ -302,7 +302,6 @@ func (k *clusterCheck) dns() {
 	}
 }
 
-// hostText returns the host of an address for error texts.
 func hostText(a config.AddressSpec) string {
 	switch a.Kind {
 	case config.PipeAddress:
@@ -330,7 +329,6 @@ func (k *clusterCheck) protocols() {
 	k.filterOptions("typed_extension_protocol_options", slices.Sorted(maps.Keys(typed)))
 }
 
-// filterOptions checks the filters of protocol options.
 func (k *clusterCheck) filterOptions(field string, names []string) {
 	for _, name := range names {
 		takes, known := k.d.opts.ProtocolFilters[name]

@@ -79,7 +79,6 @@ func (b *ruleBook) of(md protoreflect.MessageDescriptor) *messageRules {
 	return actual.(*messageRules)
 }
 
-// adjust returns the effective rules of a field.
 func adjust(field string, rules *validate.FieldRules) *validate.FieldRules {
 	switch field {
 	case "Cluster.dns_refresh_rate", "DnsCluster.dns_refresh_rate":

@@ -194,7 +194,6 @@ func (e *endpointCheck) address(m *corev3.Address) {
 	}
 }
 
-// health checks the active health checks.
 func (k *clusterCheck) health() {
 	for i, h := range k.c.GetHealthChecks() {
 		path := fmt.Sprintf("health_checks[%d]", i)

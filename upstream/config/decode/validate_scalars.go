@@ -38,7 +38,6 @@ func showValue(v protoreflect.Value, fd protoreflect.FieldDescriptor, secret boo
 	return fmt.Sprint(v.Interface())
 }
 
-// scalarFaults returns the violations of a field's rules by a value.
 func scalarFaults(v protoreflect.Value, fd protoreflect.FieldDescriptor, rules *validate.FieldRules, secret bool) []string {
 	show := func() string { return showValue(v, fd, secret) }
 	switch r := rules.GetType().(type) {

@@ -40,7 +40,6 @@ func show(n *yaml.Node, secret bool) string {
 	return conftree.Key(n.Value, false)
 }
 
-// findField finds a field by its name or its JSON name.
 func findField(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	if fd := md.Fields().ByName(protoreflect.Name(name)); fd != nil {
 		return fd
