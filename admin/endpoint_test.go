@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,12 +15,19 @@ import (
 // TestAbsentEndpointsNameTheirSetting requests paths that other servers have. Any other
 // path has the list of commands as its answer.
 func TestAbsentEndpointsNameTheirSetting(t *testing.T) {
+	doc, err := os.ReadFile("../docs/endpoints.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	bare, metrics := newServer(t, Config{}), newServer(t, Config{Mode: ModeMetricsOnly})
 	full := newServer(t, Config{DebugEndpoints: true})
 	for path, want := range map[string]string{
 		"/sinks": "sinks", "/ui/sinks": "sinks", "/ingest": "section statsd", "/ui/ingest": "section statsd", "/ingest/mapping": "section statsd",
 		"/ingest/reload": "statsd.mapping", "/tap": "admin.tap", "/debug/pprof/": "admin.debug_endpoints", "/debug/pprof/heap": "admin.debug_endpoints",
 	} {
+		if !strings.HasPrefix(path, "/ui/") && !strings.HasSuffix(path, "/") && !strings.Contains(string(doc), "| `"+path+"` |") {
+			t.Errorf("docs/endpoints.md has no %s", path)
+		}
 		for _, method := range []string{"GET", "POST"} {
 			r := bare.Request(method, path, nil)
 			if text := string(r.Body); r.Status != 404 || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {

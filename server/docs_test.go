@@ -8,6 +8,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server"
+	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -23,6 +24,7 @@ func TestDocs(t *testing.T) {
 	const path = "../docs/endpoints.md"
 	cfg := server.Config{Admin: anyPort(), CircuitStream: &server.CircuitStream{}, StatsD: statsdOn("udp://127.0.0.1:0"), Loggers: quiet(t)}
 	cfg.Admin.DebugEndpoints = true
+	cfg.StatsDRules = &server.RulesSource{Load: func() (*mapping.Rules, []string, error) { return new(mapping.Rules), nil, nil }}
 	cfg = withTap(cfg)
 	cfg.Sinks = []server.NewSink{func(*store.Store, *slog.Logger, server.ClusterDialer) (flush.Sink, error) { return idleSink{}, nil }}
 	s, err := server.New(cfg)
