@@ -32,12 +32,15 @@ func (s *Server) makeCircuitStream() error {
 	if c == nil {
 		return nil
 	}
-	pending := c.MaxPending
-	if pending == nil {
-		pending = s.maxPending
+	of := s.circuitOf
+	if c.MaxPending != nil {
+		of = func(statName string) (string, uint64) {
+			name, _ := s.circuitOf(statName)
+			return name, c.MaxPending(name)
+		}
 	}
 	s.circuit = eventstream.New(eventstream.Config{
-		Interval: s.cfg.Flush.Interval, Buckets: c.Buckets, Clients: c.Clients, MaxPending: pending,
+		Interval: s.cfg.Flush.Interval, Buckets: c.Buckets, Clients: c.Clients, Cluster: of,
 	})
 	s.cfg.Flush.Sinks = append(slices.Clip(s.cfg.Flush.Sinks), s.circuit)
 	return nil

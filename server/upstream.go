@@ -287,14 +287,15 @@ func discoveryName(c *config.Cluster) string {
 	return "start" // the only pending target is the start of the server
 }
 
-// maxPending returns the limit of pending requests at the default priority for the
-// cluster with the given stat name.
-func (s *Server) maxPending(statName string) uint64 {
+// circuitOf returns the name of the cluster with a stat name, and its limit of pending
+// requests at the default priority.
+func (s *Server) circuitOf(statName string) (name string, maxPending uint64) {
 	var found *upstream.Cluster
 	if h := s.clusters.Cluster(statName); h != nil {
 		found = h.Current()
 	}
 	if found == nil || found.Config().StatName != statName {
+		found = nil
 		s.clusters.Clusters(func(v *upstream.View) bool {
 			if v.Config.StatName != statName {
 				return true
@@ -306,7 +307,7 @@ func (s *Server) maxPending(statName string) uint64 {
 		})
 	}
 	if found == nil {
-		return eventstream.DefaultMaxPending
+		return statName, eventstream.DefaultMaxPending
 	}
-	return found.Breakers(upstream.DefaultPriority).Pending.Max()
+	return found.Config().Name, found.Breakers(upstream.DefaultPriority).Pending.Max()
 }

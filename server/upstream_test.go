@@ -286,7 +286,8 @@ static_resources:
 	}
 }
 
-// TestCircuitStreamShowsClusters checks that the stream has the limit of a cluster.
+// TestCircuitStreamShowsClusters checks that the stream has the name of a cluster and its
+// limit.
 func TestCircuitStreamShowsClusters(t *testing.T) {
 	cfg := fromText(t, `stats_sinks: [{name: envoy.stat_sinks.hystrix}]
 stats_flush_interval: 0.05s
@@ -308,7 +309,7 @@ static_resources:
     hosts: [{socket_address: {address: 127.0.0.1, port_value: 1}}]
 `)
 	r := start(t, cfg)
-	for name, want := range map[string]string{"back_end": `"propertyValue_queueSizeRejectionThreshold":33,`, "one": `"propertyValue_queueSizeRejectionThreshold":11,`, "two": `"propertyValue_queueSizeRejectionThreshold":22,`, "other": `"propertyValue_queueSizeRejectionThreshold":1024,`} {
+	for name, want := range map[string]string{"backend": `"propertyValue_queueSizeRejectionThreshold":33,`, "also": `"propertyValue_queueSizeRejectionThreshold":11,`, "one": `"propertyValue_queueSizeRejectionThreshold":22,`, "other": `"propertyValue_queueSizeRejectionThreshold":1024,`} {
 		events := listen(t, r, "/circuit_event_stream", "")
 		for {
 			event := strings.ReplaceAll(strings.ReplaceAll(events.event(), " ", ""), "\n", "")

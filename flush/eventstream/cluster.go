@@ -76,8 +76,9 @@ type sample [allSeries]uint64
 
 // cluster is the state of one cluster while there are clients.
 type cluster struct {
-	name   string
-	quoted []byte // the name as a JSON string
+	name   string // in the names of stats
+	shown  string // in events
+	quoted []byte // shown as a JSON string
 
 	// Of the flush that is under way.
 	seen   uint64 // the flush's number

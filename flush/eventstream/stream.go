@@ -36,9 +36,9 @@ type Config struct {
 	// comment. Default 5 s. If it is not above Interval, it is raised to 1.25 ×
 	// Interval.
 	Heartbeat time.Duration
-	// MaxPending returns the limit on pending requests to a cluster at the
-	// default priority. Default: 1024 for all clusters.
-	MaxPending func(cluster string) uint64
+	// Cluster returns the name of the cluster with a stat name, and its limit on
+	// pending requests at the default priority. Default: the stat name, and 1024.
+	Cluster func(statName string) (name string, maxPending uint64)
 	// Now returns the time that events show. Default time.Now.
 	Now func() time.Time
 }
@@ -84,8 +84,8 @@ func New(cfg Config) *Stream {
 	if late := cfg.Interval + cfg.Interval/4; cfg.Interval <= cfg.Heartbeat {
 		cfg.Heartbeat = max(cfg.Heartbeat, late)
 	}
-	if cfg.MaxPending == nil {
-		cfg.MaxPending = func(string) uint64 { return DefaultMaxPending }
+	if cfg.Cluster == nil {
+		cfg.Cluster = func(statName string) (string, uint64) { return statName, DefaultMaxPending }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -182,7 +182,11 @@ func (s *Stream) payload(st *store.Store) []byte {
 	b := make([]byte, 0, s.size+s.size/8)
 	for _, c := range live {
 		grown := c.roll(s.cfg.Buckets)
-		pending := s.cfg.MaxPending(c.name)
+		name, pending := s.cfg.Cluster(c.name)
+		if c.quoted == nil || name != c.shown {
+			c.shown = name
+			c.quoted, _ = json.Marshal(name) // strings can always be encoded
+		}
 		b = c.appendCommand(b, f, &grown, pending)
 		b = c.appendThreadPool(b, f, pending)
 	}
@@ -211,7 +215,6 @@ func (s *Stream) sample(cur store.Cursor) {
 		c := s.clusters[string(name)]
 		if c == nil {
 			c = &cluster{name: string(name)}
-			c.quoted, _ = json.Marshal(c.name) // strings can always be encoded
 			s.clusters[c.name] = c
 		}
 		if c.seen != s.flush {

@@ -148,11 +148,11 @@ func TestPayload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, eventstream.Config{
 			Interval: 1500 * time.Millisecond,
-			MaxPending: func(cluster string) uint64 {
-				if cluster == "busy" {
-					return 77
+			Cluster: func(statName string) (string, uint64) {
+				if statName == "busy" {
+					return "busy", 77
 				}
-				return 1024
+				return statName, 1024
 			},
 		})
 		w.store.Scope("cluster.busy").GaugeWithMode("membership_total", store.NeverImport).Set(3)
