@@ -3,6 +3,8 @@ package config
 import (
 	"math"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/match"
 )
 
 // HealthCheckKind is the protocol of a health check.
@@ -99,22 +101,12 @@ type GRPCHealthCheck struct {
 	Metadata    []HeaderToAdd
 }
 
-// MatchKind is the kind of a string match.
-type MatchKind uint8
-
-// The kinds of string matches.
-const (
-	MatchExact MatchKind = iota
-	MatchPrefix
-	MatchSuffix
-	MatchRegex // the whole text
-	MatchContains
-	MatchCustom // by an extension; Pattern is its name
-)
+// MatchCustom is the kind of a match by an extension, whose name is the Pattern.
+const MatchCustom = match.KindRegex + 1
 
 // StringMatcher tests a text.
 type StringMatcher struct {
-	Kind       MatchKind
+	Kind       match.Kind
 	Pattern    string
 	IgnoreCase bool
 }
