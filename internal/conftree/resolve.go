@@ -32,6 +32,18 @@ func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
+// Member returns the value of a key of a mapping, nil if there is none.
+func Member(n *yaml.Node, name string) *yaml.Node {
+	if n.Kind == yaml.MappingNode {
+		for key, value := range Pairs(n) {
+			if key.Value == name {
+				return value
+			}
+		}
+	}
+	return nil
+}
+
 // IsNull reports whether n is null.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 

@@ -110,7 +110,7 @@ func (r *tomlReader) header(root *yaml.Node, e *unstable.Node) *yaml.Node {
 
 // step returns the table with a key, which it creates. Of a list it is the last table.
 func (r *tomlReader) step(table *yaml.Node, key *unstable.Node) *yaml.Node {
-	at := find(table, string(key.Data))
+	at := conftree.Member(table, string(key.Data))
 	switch {
 	case at == nil:
 		at = mappingNode(r.lines.at(int(key.Raw.Offset)))
@@ -128,7 +128,7 @@ func (r *tomlReader) step(table *yaml.Node, key *unstable.Node) *yaml.Node {
 // open returns the table with a header, which must not have had one, or appends a table
 // to a list.
 func (r *tomlReader) open(table *yaml.Node, key *unstable.Node, list bool) *yaml.Node {
-	at := find(table, string(key.Data))
+	at := conftree.Member(table, string(key.Data))
 	made := mappingNode(r.lines.at(int(key.Raw.Offset)))
 	switch {
 	case at == nil && list:
@@ -158,7 +158,7 @@ func (r *tomlReader) assign(table *yaml.Node, e *unstable.Node) {
 			return
 		}
 		if !it.IsLast() {
-			if at := find(table, string(key.Data)); at != nil && r.opened[at] {
+			if at := conftree.Member(table, string(key.Data)); at != nil && r.opened[at] {
 				r.fail(key, "%s has a header of its own", conftree.Key(string(key.Data), false))
 				return
 			}
@@ -167,7 +167,7 @@ func (r *tomlReader) assign(table *yaml.Node, e *unstable.Node) {
 			}
 			continue
 		}
-		if find(table, string(key.Data)) != nil {
+		if conftree.Member(table, string(key.Data)) != nil {
 			r.fail(key, "%s is defined twice", conftree.Key(string(key.Data), false))
 			return
 		}
@@ -218,16 +218,6 @@ func (r *tomlReader) value(v *unstable.Node, key unstable.Range, depth int) *yam
 
 func mappingNode(line, column int) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
-}
-
-// find returns the value of a key, or nil.
-func find(table *yaml.Node, key string) *yaml.Node {
-	for k, v := range conftree.Pairs(table) {
-		if k.Value == key {
-			return v
-		}
-	}
-	return nil
 }
 
 // lineIndex finds lines and columns of offsets.

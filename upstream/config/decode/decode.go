@@ -267,7 +267,7 @@ func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, errs []*conftree.Err
 			return nil, r
 		}
 		form, n = found, rest
-	} else if member(n, "@type") != nil {
+	} else if conftree.Member(n, "@type") != nil {
 		n = withoutType(n)
 	}
 	var m proto.Message

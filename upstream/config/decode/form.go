@@ -101,7 +101,7 @@ func (d *detector) single(n *yaml.Node, old, cur protoreflect.FieldDescriptor, p
 
 // extension checks the type of an Any.
 func (d *detector) extension(n *yaml.Node, path string) {
-	url := member(n, "@type")
+	url := conftree.Member(n, "@type")
 	if url == nil || url.Kind != yaml.ScalarNode {
 		return
 	}
@@ -117,7 +117,7 @@ func (d *detector) extension(n *yaml.Node, path string) {
 // detectForm returns the form of the tree n from its "@type", which it removes from
 // the returned tree, else from names that only one form has. The default is v3.
 func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report) (config.Form, *yaml.Node, bool) {
-	if url := member(n, "@type"); url != nil {
+	if url := conftree.Member(n, "@type"); url != nil {
 		name := messageName(url.Value)
 		switch {
 		case name == kind.v3Name:

@@ -234,7 +234,7 @@ func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
 		rep.nodeErrorf(Malformed, n, path, "%s is not a mapping", show(n, false))
 		return false
 	}
-	url := member(n, "@type")
+	url := conftree.Member(n, "@type")
 	if url == nil {
 		rep.nodeErrorf(Malformed, n, path, "a resource needs \"@type\"")
 		return false
@@ -247,13 +247,13 @@ func (r *Resource) unwrap(n *yaml.Node, rep *report) bool {
 		return true
 	}
 	r.node = n // nested envelopes are not unpacked
-	if name := member(n, "name"); name != nil {
+	if name := conftree.Member(n, "name"); name != nil {
 		r.Name = rep.text(name, path+".name")
 	}
-	if version := member(n, "version"); version != nil {
+	if version := conftree.Member(n, "version"); version != nil {
 		r.Version = rep.text(version, path+".version")
 	}
-	inner := member(n, "resource")
+	inner := conftree.Member(n, "resource")
 	if inner == nil {
 		rep.nodeErrorf(Malformed, n, path, "the envelope of a resource needs \"resource\"")
 		return false

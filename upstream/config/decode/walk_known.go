@@ -96,7 +96,7 @@ func (w *walker) any(n *yaml.Node, m *anypb.Any, path string) {
 		w.refuse(n, path, "a mapping with @type")
 		return
 	}
-	url, value := member(n, "@type"), member(n, "value")
+	url, value := conftree.Member(n, "@type"), conftree.Member(n, "value")
 	switch {
 	case len(n.Content) == 0:
 		return
@@ -143,16 +143,4 @@ func isFree(md protoreflect.MessageDescriptor) bool {
 		return true
 	}
 	return false
-}
-
-// member returns a value of a mapping, nil if there is none.
-func member(n *yaml.Node, name string) *yaml.Node {
-	if n.Kind == yaml.MappingNode {
-		for key, value := range conftree.Pairs(n) {
-			if key.Value == name {
-				return value
-			}
-		}
-	}
-	return nil
 }
