@@ -23,8 +23,7 @@ type Error = decode.Error
 
 // Errors holds every error that one [Load] found, in the order of the file.
 type Errors struct {
-	List    []*Error
-	Dropped int // errors beyond the first 100
+	decode.Errors
 
 	Warnings []string // as in Config.Warnings, of the readable part
 }
@@ -47,15 +46,6 @@ func (e *Errors) Error() string {
 	return b.String()
 }
 
-// Unwrap lets errors.As find an [Error].
-func (e *Errors) Unwrap() []error {
-	list := make([]error, len(e.List))
-	for i, err := range e.List {
-		list[i] = err
-	}
-	return list
-}
-
 // newErrors sorts list by position, files in the order of their first error.
 // dropped is how many errors are not in list.
 func newErrors(list []*Error, dropped int) *Errors {
@@ -76,5 +66,5 @@ func newErrors(list []*Error, dropped int) *Errors {
 		dropped += len(list) - maxErrors
 		list = list[:maxErrors]
 	}
-	return &Errors{List: list, Dropped: dropped}
+	return &Errors{Errors: decode.Errors{List: list, Dropped: dropped}}
 }

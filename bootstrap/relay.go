@@ -42,7 +42,7 @@ func receivedBy(target string, listeners []StatsDListener) string {
 	var own []string
 	for _, l := range listeners {
 		switch host := l.Host; l.Network {
-		case NetworkUDP, NetworkTCP:
+		case sinkqueue.UDP, sinkqueue.TCP:
 			if !host.IsValid() {
 				host = netip.IPv6Unspecified()
 			}

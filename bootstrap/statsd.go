@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/match"
@@ -36,22 +37,10 @@ type StatsD struct {
 	OmitCreated       bool         // no samples _created in OpenMetrics
 }
 
-// StatsDNetwork is the transport of a listener.
-type StatsDNetwork string
-
-// The transports.
-const (
-	NetworkUDP        StatsDNetwork = "udp"
-	NetworkTCP        StatsDNetwork = "tcp"
-	NetworkUnixgram   StatsDNetwork = "unixgram"
-	NetworkUnixstream StatsDNetwork = "unixstream" // frames with a length in front
-	NetworkUnixlines  StatsDNetwork = "unixlines"  // lines
-)
-
 // StatsDListener is one socket that accepts StatsD lines.
 type StatsDListener struct {
 	statsd.ListenerConfig
-	Network StatsDNetwork
+	Network sinkqueue.Network
 	IP      string       // udp, tcp: "4" or "6" when the address names one of them
 	Host    netip.Addr   // udp, tcp; invalid: all addresses
 	Port    uint16       // udp, tcp
@@ -108,7 +97,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 			*kept = -1 // none; 0 would be the default
 		}
 	}
-	if s.Mapping.Given() && !hasField(seen["exposition"], "timer_unit") {
+	if unit := member(seen["exposition"], "timer_unit"); s.Mapping.Given() && (unit == nil || conftree.IsNull(unit)) {
 		s.Naming.NetworkSeconds = true // as users of mapping files expect
 	}
 	if at, ok := seen["relay_only"]; ok && s.RelayOnly && len(s.Relay) == 0 {
@@ -119,7 +108,7 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	}
 	if _, given := seen["listeners"]; !given && n.Kind == yaml.MappingNode {
 		port := uint16(8125)
-		for _, network := range []StatsDNetwork{NetworkUDP, NetworkTCP} {
+		for _, network := range []sinkqueue.Network{sinkqueue.UDP, sinkqueue.TCP} {
 			l := StatsDListener{Network: network, Host: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Port: port}
 			l.Address = string(network) + "://127.0.0.1:8125"
 			s.Listeners = append(s.Listeners, l)
@@ -136,32 +125,19 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-// hasField reports whether a mapping, or nil, has a field.
-func hasField(n *yaml.Node, name string) bool {
-	if n == nil {
-		return false
-	}
-	for key, value := range conftree.Pairs(n) {
-		if conftree.SnakeCase(key.Value) == name && !conftree.IsNull(value) {
-			return true
-		}
-	}
-	return false
-}
-
 // listenerFields says which fields make sense on which transport.
-var listenerFields = map[string][]StatsDNetwork{
-	"readers":          {NetworkUDP, NetworkUnixgram},
-	"rcvbuf":           {NetworkUDP, NetworkUnixgram},
-	"max_packet_bytes": {NetworkUDP, NetworkUnixgram, NetworkUnixstream},
-	"max_connections":  {NetworkTCP, NetworkUnixstream, NetworkUnixlines},
-	"max_per_address":  {NetworkTCP},
-	"idle_timeout":     {NetworkTCP, NetworkUnixstream, NetworkUnixlines},
-	"allowed_cidrs":    {NetworkUDP, NetworkTCP},
-	"mode":             {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
-	"owner":            {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
-	"group":            {NetworkUnixgram, NetworkUnixstream, NetworkUnixlines},
-	"tls":              {NetworkTCP},
+var listenerFields = map[string][]sinkqueue.Network{
+	"readers":          {sinkqueue.UDP, sinkqueue.Unixgram},
+	"rcvbuf":           {sinkqueue.UDP, sinkqueue.Unixgram},
+	"max_packet_bytes": {sinkqueue.UDP, sinkqueue.Unixgram, sinkqueue.Unixstream},
+	"max_connections":  {sinkqueue.TCP, sinkqueue.Unixstream, sinkqueue.Unixlines},
+	"max_per_address":  {sinkqueue.TCP},
+	"idle_timeout":     {sinkqueue.TCP, sinkqueue.Unixstream, sinkqueue.Unixlines},
+	"allowed_cidrs":    {sinkqueue.UDP, sinkqueue.TCP},
+	"mode":             {sinkqueue.Unixgram, sinkqueue.Unixstream, sinkqueue.Unixlines},
+	"owner":            {sinkqueue.Unixgram, sinkqueue.Unixstream, sinkqueue.Unixlines},
+	"group":            {sinkqueue.Unixgram, sinkqueue.Unixstream, sinkqueue.Unixlines},
+	"tls":              {sinkqueue.TCP},
 }
 
 func (l *StatsDListener) set(d *decoder, n *yaml.Node, path string) {
@@ -237,8 +213,8 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 	if base := strings.TrimRight(network, "46"); len(network)-len(base) == 1 && (base == "udp" || base == "tcp") {
 		network, l.IP = base, network[3:]
 	}
-	switch network := StatsDNetwork(network); network {
-	case NetworkUDP, NetworkTCP:
+	switch network := sinkqueue.Network(network); network {
+	case sinkqueue.UDP, sinkqueue.TCP:
 		host, port, err := net.SplitHostPort(rest)
 		if err != nil {
 			bad("no host:port")
@@ -260,7 +236,7 @@ func (l *StatsDListener) setAddress(d *decoder, n *yaml.Node, path string) {
 			}
 		}
 		l.Port, l.Network = uint16(number), network
-	case NetworkUnixgram, NetworkUnixstream, NetworkUnixlines:
+	case sinkqueue.Unixgram, sinkqueue.Unixstream, sinkqueue.Unixlines:
 		l.Network, l.Path = network, rest
 		checkSocketPath(d, n, path, rest)
 	default:

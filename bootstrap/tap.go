@@ -32,19 +32,17 @@ func tapIDs(n *yaml.Node) (ids []string) {
 // scalarAt returns the scalar at a path of field names, or nothing.
 func scalarAt(n *yaml.Node, path ...string) string {
 	for _, name := range path {
-		if n = member(n, name); n == nil {
-			return ""
-		}
+		n = member(n, name)
 	}
-	if n.Kind != yaml.ScalarNode || conftree.IsNull(n) {
+	if n == nil || n.Kind != yaml.ScalarNode || conftree.IsNull(n) {
 		return ""
 	}
 	return n.Value
 }
 
-// member returns the value of a field of a mapping, or nil.
+// member returns the value of a field of a mapping. Both can be nil.
 func member(n *yaml.Node, name string) *yaml.Node {
-	if n.Kind != yaml.MappingNode {
+	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
 	for key, value := range conftree.Pairs(n) {

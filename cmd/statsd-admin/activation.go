@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
@@ -113,9 +114,9 @@ func (s *passedSocket) toListener(cfg *server.Config, c *bootstrap.Config, meant
 	if cfg.StatsD == nil {
 		return false
 	}
-	networks := map[bootstrap.StatsDNetwork]string{
-		bootstrap.NetworkUDP: "udp", bootstrap.NetworkTCP: "tcp", bootstrap.NetworkUnixgram: "unixgram",
-		bootstrap.NetworkUnixstream: "unix", bootstrap.NetworkUnixlines: "unix",
+	networks := map[sinkqueue.Network]string{
+		sinkqueue.UDP: "udp", sinkqueue.TCP: "tcp", sinkqueue.Unixgram: "unixgram",
+		sinkqueue.Unixstream: "unix", sinkqueue.Unixlines: "unix",
 	}
 	for i := range c.StatsD.Listeners {
 		l, to := &c.StatsD.Listeners[i], &cfg.StatsD.Listeners[i].Sockets
