@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
@@ -114,13 +113,13 @@ func (s *passedSocket) toListener(cfg *server.Config, c *bootstrap.Config, meant
 	if cfg.StatsD == nil {
 		return false
 	}
-	networks := map[sinkqueue.Network]string{
-		sinkqueue.UDP: "udp", sinkqueue.TCP: "tcp", sinkqueue.Unixgram: "unixgram",
-		sinkqueue.Unixstream: "unix", sinkqueue.Unixlines: "unix",
-	}
 	for i := range c.StatsD.Listeners {
 		l, to := &c.StatsD.Listeners[i], &cfg.StatsD.Listeners[i].Sockets
-		if networks[l.Network] == s.network && meant(l) && (len(*to) == 0 || s.network == "udp") {
+		network := string(l.Network)
+		if network == "unixstream" || network == "unixlines" {
+			network = "unix"
+		}
+		if network == s.network && meant(l) && (len(*to) == 0 || s.network == "udp") {
 			*to = append(*to, s.file)
 			return true
 		}
