@@ -236,9 +236,8 @@ func TestEscapedQuery(t *testing.T) {
 		if unreserved.MatchString(c) {
 			want = c
 		}
-		var b strings.Builder
-		if escapeQuery(&b, c); b.String() != want {
-			t.Errorf("%q: %s, want %s", c, b.String(), want)
+		if got := escapeQuery(c); got != want {
+			t.Errorf("%q: %s, want %s", c, got, want)
 		}
 	}
 }

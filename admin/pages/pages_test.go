@@ -189,9 +189,7 @@ var targets = []string{"", "stats", "stats?filter=x&sort=value&usedonly=1", "sta
 	"runtime", "runtime?key=key", "runtime?key=new%s", "runtime?filter=%s", "logging", "logging?filter=%s", "config", "certs", "circuits", "circuits?sort=name", "audit", "audit?filter=%s", "server"}
 
 func request(srv *admin.Server, target, text string) *admin.Reply {
-	var escaped strings.Builder
-	escapeQuery(&escaped, text)
-	return srv.Request("GET", Prefix+strings.ReplaceAll(target, "%s", escaped.String()), nil, admin.Field{Name: "host", Value: text})
+	return srv.Request("GET", Prefix+strings.ReplaceAll(target, "%s", escapeQuery(text)), nil, admin.Field{Name: "host", Value: text})
 }
 
 // TestPages renders every page and checks what holds for all: one heading, unique

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"errors"
+	neturl "net/url"
 	"strings"
 	"time"
 
@@ -50,27 +51,13 @@ func url(page string, pairs ...string) string {
 		}
 		b.WriteByte(mark)
 		mark = '&'
-		escapeQuery(&b, pairs[i])
-		b.WriteByte('=')
-		escapeQuery(&b, pairs[i+1])
+		b.WriteString(escapeQuery(pairs[i]) + "=" + escapeQuery(pairs[i+1]))
 	}
 	return b.String()
 }
 
-// escapeQuery appends s with each byte escaped that is not unreserved.
-func escapeQuery(b *strings.Builder, s string) {
-	const digits = "0123456789ABCDEF"
-	for i := range len(s) {
-		c := s[i]
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~", c) >= 0 {
-			b.WriteByte(c)
-			continue
-		}
-		b.WriteByte('%')
-		b.WriteByte(digits[c>>4])
-		b.WriteByte(digits[c&15])
-	}
-}
+// escapeQuery returns s with each byte escaped that is not unreserved.
+func escapeQuery(s string) string { return strings.ReplaceAll(neturl.QueryEscape(s), "+", "%20") }
 
 // here returns a link to the current view with some parameters changed; an empty value
 // removes a parameter.
