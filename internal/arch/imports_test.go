@@ -95,6 +95,7 @@ func importTable() []importRow {
 		{"internal/arch", nil},
 		{"internal/boundedfile", nil},
 		{"internal/cacheline", nil},
+		{"internal/cgroup", nil},
 		{"internal/closedport", nil},
 		{"internal/conftree", nil},
 		{"internal/convert", []string{"internal/conftree"}},
@@ -136,7 +137,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cacheline", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/product", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cgroup", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/product", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.
