@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,50 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 )
+
+// TestDryRunsOfTheDocumentation checks the output that docs/changes.md shows.
+func TestDryRunsOfTheDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../docs/changes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := newWorld()
+	s := newServer(t, Config{Sources: world.sources()})
+	for _, name := range []string{"cart.a", "cart.b", "cart.c"} {
+		s.store.Root().Counter(name).Inc()
+	}
+	for target, body := range samples(t, string(doc), "    $ curl -X POST 'localhost:9901") {
+		if !strings.Contains(target, "dry_run") {
+			continue
+		}
+		if got := string(s.Request("POST", target, nil).Body); got != body {
+			t.Errorf("POST %s: %q, want %q", target, got, body)
+		}
+	}
+}
+
+// samples returns the output of the commands in doc that begin with prompt, by the rest
+// of the command up to the next quote.
+func samples(t *testing.T, doc, prompt string) map[string]string {
+	t.Helper()
+	out := make(map[string]string)
+	for _, rest := range strings.Split(doc, prompt)[1:] {
+		target, rest, _ := strings.Cut(rest, "'\n")
+		var body strings.Builder
+		for line := range strings.Lines(rest) {
+			text, indented := strings.CutPrefix(line, "    ")
+			if !indented || strings.HasPrefix(text, "$ ") {
+				break
+			}
+			body.WriteString(text)
+		}
+		out[target] = body.String()
+	}
+	if len(out) == 0 {
+		t.Fatalf("no command begins with %q", prompt)
+	}
+	return out
+}
 
 // TestDryRunsChangeNothing checks that dry_run says what a mutation would change, and
 // that nothing but the audit log notices it.
