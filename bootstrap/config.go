@@ -91,7 +91,7 @@ func (c *Config) decode(d *decoder, root *yaml.Node) {
 		{"flags_path", text(&c.FlagsPath)},
 		{"watchdog", watchdog},
 		{"watchdogs", nested(field{"main_thread_watchdog", watchdog}, field{"worker_watchdog", watchdog})},
-		{"header_prefix", text(&c.HeaderPrefix)},
+		{"header_prefix", headerName(&c.HeaderPrefix)},
 		{"application_log_config", nested(field{"log_format", c.setLogFormat})},
 		{"default_regex_engine", setRegexEngine},
 		{"statsd", c.StatsD.set},

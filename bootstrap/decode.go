@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
 	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
@@ -245,6 +246,19 @@ func text(to *string) setter {
 			return
 		}
 		*to = n.Value
+	}
+}
+
+// headerName decodes the name of a header field, or the beginning of one.
+func headerName(to *string) setter {
+	return func(d *decoder, n *yaml.Node, path string) {
+		var name string
+		text(&name)(d, n, path)
+		if name != "" && !httpguts.ValidHeaderFieldName(name) {
+			d.errorf(n, path, "%s is not the name of a header", d.show(n, path))
+			return
+		}
+		*to = name
 	}
 }
 

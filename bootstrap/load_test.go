@@ -377,6 +377,8 @@ func TestSingleErrors(t *testing.T) {
 			"a.yaml:1:62: stats_sinks[0].typed_config.max_bytes_per_datagram: unknown field; allowed: @type, address, prefix, tcp_cluster_name"},
 		{"control-ads", "a.yaml", "dynamic_resources:\n  ads_config: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}\n", `a.yaml:2:15: dynamic_resources.ads_config: "a" is not a static cluster`},
 		{"control-cds", "a.yaml", "dynamic_resources: {cds_config: {api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: a}}]}}}\n", `a.yaml:1:33: dynamic_resources.cds_config: "a" is not a static cluster`},
+		{"header-prefix", "a.yaml", `header_prefix: "x y"`, `a.yaml:1:16: header_prefix: "x y" is not the name of a header`},
+		{"header-lines", "a.yaml", `header_prefix: "x\r\ny"`, `header_prefix: "x\r\ny" is not the name of a header`},
 		{"metrics-address", "a.yaml", "admin: {metrics_address: {socket_address: {address: 127.0.0.1, port_value: 9102}}}", "a.yaml:1:26: admin.metrics_address: only with address"},
 		{"metrics-pipe", "a.yaml", "admin: {address: {pipe: {path: /a}}, metrics_address: {pipe: {path: /b}}}", "a.yaml:1:55: admin.metrics_address: only of kind socket_address"},
 		{"secret-value", "a.yaml", "admin: {mode: '-----BEGIN PRIVATE KEY-----abc'}", "admin.mode: [redacted] is not one of full, read_only, metrics_only"},

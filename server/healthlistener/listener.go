@@ -18,6 +18,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -82,6 +83,7 @@ func New(cfg Config) (*Listener, error) {
 	}
 	cfg.Mode = cmp.Or(cfg.Mode, 0o600)
 	cfg.HeaderPrefix = cmp.Or(cfg.HeaderPrefix, "x-proxy")
+	cfg.Cluster = oneline.Clean(cfg.Cluster)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	l := &Listener{cfg: cfg, stopped: make(chan struct{}), open: make(map[*conn]struct{})}
 	l.quiet.L = &l.mu

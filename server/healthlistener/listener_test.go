@@ -120,6 +120,17 @@ func (c *client) ask(t *testing.T, method, path string) (*http.Response, string)
 	return resp, string(body)
 }
 
+// TestClusterNameStaysInItsField checks that the name of a cluster cannot add a field.
+func TestClusterNameStaysInItsField(t *testing.T) {
+	cfg := newWorld().config("127.0.0.1:0")
+	cfg.Cluster = "edge\r\nx-more: 1"
+	c := dial(t, start(t, cfg, nil))
+	resp, _ := c.ask(t, "GET", "/")
+	if got := resp.Header.Get("X-Test-Upstream-Healthchecked-Cluster"); got != "edge__x-more: 1" || resp.Header.Get("X-More") != "" {
+		t.Errorf("%q, %v", got, resp.Header)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
