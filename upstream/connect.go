@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/streamend"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -182,7 +183,7 @@ func (c *Conn) Alive() bool {
 	if t, ok := c.Conn.(*tls.Conn); ok {
 		return c.stillTLS(t)
 	}
-	alive, err := nothingCame(c.Conn)
+	alive, err := streamend.Quiet(c.Conn)
 	if err != nil {
 		return false
 	}
@@ -196,7 +197,7 @@ func (c *Conn) stillTLS(t *tls.Conn) bool {
 	// Received data can be read at once. If the scheduler does not get to it within
 	// the deadline, the next deadline is longer.
 	for wait := time.Millisecond; ; wait *= 2 {
-		if quiet, err := nothingCame(t.NetConn()); quiet || err != nil {
+		if quiet, err := streamend.Quiet(t.NetConn()); quiet || err != nil {
 			return err == nil
 		}
 		_ = t.SetReadDeadline(time.Now().Add(wait))
@@ -205,21 +206,6 @@ func (c *Conn) stillTLS(t *tls.Conn) bool {
 			return false
 		}
 	}
-}
-
-// nothingCame reports whether there is nothing to read from a connection, not even
-// its end. It returns true for a connection that is not a socket.
-func nothingCame(conn net.Conn) (quietly bool, err error) {
-	s, ok := conn.(syscall.Conn)
-	if !ok {
-		return true, nil
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return false, err
-	}
-	err = raw.Control(func(fd uintptr) { quietly = quiet(fd) })
-	return quietly, err
 }
 
 // CloseWrite closes the sending side of a TCP, unix or TLS connection.

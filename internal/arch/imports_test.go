@@ -51,7 +51,7 @@ func importTable() []importRow {
 		{"statsd", []string{"store", "statsd/...", "render/naming", "internal/unixsock"}},
 		{"statsd/...", []string{"store", "statsd/..."}},
 		{"statsd/relay", []string{"store", "statsd/line", "statsd/report", "flush", "flush/sinkqueue"}},
-		{"upstream", []string{"store", "upstream/..."}},
+		{"upstream", []string{"store", "upstream/...", "internal/streamend"}},
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
 		{"upstream/discovery", []string{"upstream", "upstream/..."}},
 		{"upstream/status", nil},

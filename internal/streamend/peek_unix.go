@@ -3,13 +3,14 @@
 package streamend
 
 import (
-	"errors"
 	"syscall"
 )
 
-// atEnd reports whether a stream socket was closed by the other end.
-func atEnd(fd uintptr) bool {
+// peek reports whether there is nothing to read from a stream socket, and whether it was
+// closed by the other end.
+func peek(fd uintptr) (quiet, end bool) {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	return n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+	quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+	return quiet, n == 0 && err == nil || err != nil && !quiet && err != syscall.EINTR
 }
