@@ -3,9 +3,9 @@ package render
 import (
 	"io"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -241,41 +241,4 @@ const hexDigits = "0123456789abcdef"
 // escapes that JSON requires, it escapes '<' and '>', so that no HTML parser
 // finds a tag in it, and the two line separators that JavaScript does not
 // allow. Invalid UTF-8 becomes U+FFFD.
-func AppendJSONText[T string | []byte](dst []byte, s T) []byte {
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>':
-			dst = append(dst, c)
-			i++
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-			i++
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-			i++
-		case c == '\t':
-			dst = append(dst, '\\', 't')
-			i++
-		case c == '\r':
-			dst = append(dst, '\\', 'r')
-			i++
-		case c < utf8.RuneSelf:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			i++
-		default:
-			r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
-			switch {
-			case r == utf8.RuneError && n == 1:
-				dst = append(dst, `\ufffd`...)
-			case r == 0x2028 || r == 0x2029:
-				dst = append(dst, `\u202`...)
-				dst = append(dst, hexDigits[r&15])
-			default:
-				dst = append(dst, s[i:i+n]...)
-			}
-			i += n
-		}
-	}
-	return dst
-}
+func AppendJSONText[T string | []byte](dst []byte, s T) []byte { return jsontext.AppendText(dst, s) }

@@ -46,7 +46,7 @@ func importTable() []importRow {
 		{"flush/deltastream", []string{"store", "histogram", "render", "internal/sse"}},
 		{"flush/eventstream", []string{"flush", "store", "histogram", "internal/sse"}},
 		{"flush/...", []string{"flush", "store", "histogram"}},
-		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/protobuf"}},
+		{"render", []string{"store", "histogram", "histogram/exponential", "render/naming", "internal/jsontext", "internal/protobuf"}},
 		{"render/naming", nil},
 		{"statsd", []string{"store", "statsd/...", "render/naming", "internal/unixsock"}},
 		{"statsd/...", []string{"store", "statsd/..."}},

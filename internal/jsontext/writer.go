@@ -261,10 +261,13 @@ func appendDecimals(dst []byte, nanos int) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Angle brackets are escaped, so that the
-// text is harmless when interpreted as HTML; invalid UTF-8 becomes U+FFFD.
-func AppendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
+// AppendString appends s as a JSON string; see [AppendText].
+func AppendString(dst []byte, s string) []byte { return append(AppendText(append(dst, '"'), s), '"') }
+
+// AppendText appends s as the contents of a JSON string. Angle brackets are escaped, so
+// that the text is harmless when interpreted as HTML, and the line separators that
+// JavaScript does not allow; invalid UTF-8 becomes U+FFFD.
+func AppendText[T string | []byte](dst []byte, s T) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -279,7 +282,7 @@ func AppendString(dst []byte, s string) []byte {
 			start = i
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
+		r, size := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
 		switch {
 		case r == utf8.RuneError:
 			dst = append(append(dst, s[start:i]...), "\ufffd"...)
@@ -291,8 +294,7 @@ func AppendString(dst []byte, s string) []byte {
 		}
 		i += size
 	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
+	return append(dst, s[start:]...)
 }
 
 func appendEscape(dst []byte, c byte) []byte {
