@@ -1,8 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -39,47 +41,13 @@ func HTMLLines(w io.Writer, st *store.Store, o Options) error {
 	return t.out.flush()
 }
 
-// escapeHTML escapes b[from:], so that it is text in HTML, in element content
-// and in quoted attributes alike.
+// htmlText escapes text for element content and for quoted attributes alike.
+var htmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
+
+// escapeHTML escapes b[from:].
 func escapeHTML(b []byte, from int) []byte {
-	more := 0
-	for _, c := range b[from:] {
-		if ref := htmlReference(c); ref != "" {
-			more += len(ref) - 1
-		}
-	}
-	if more == 0 {
+	if !bytes.ContainsAny(b[from:], `&<>"'`) {
 		return b
 	}
-	read := len(b)
-	b = slices.Grow(b, more)[:read+more]
-	for write := len(b); write > read; {
-		read--
-		ref := htmlReference(b[read])
-		if ref == "" {
-			write--
-			b[write] = b[read]
-			continue
-		}
-		write -= len(ref)
-		copy(b[write:], ref)
-	}
-	return b
-}
-
-// htmlReference returns what stands for c in HTML, "" for c itself.
-func htmlReference(c byte) string {
-	switch c {
-	case '&':
-		return "&amp;"
-	case '<':
-		return "&lt;"
-	case '>':
-		return "&gt;"
-	case '"':
-		return "&quot;"
-	case '\'':
-		return "&#39;"
-	}
-	return ""
+	return append(b[:from], htmlText.Replace(string(b[from:]))...)
 }
