@@ -235,8 +235,6 @@ func appendJSONBins(dst []byte, s *histogram.Stats) []byte {
 	return append(dst, ']')
 }
 
-const hexDigits = "0123456789abcdef"
-
 // AppendJSONText appends s as the contents of a JSON string. Besides the
 // escapes that JSON requires, it escapes '<' and '>', so that no HTML parser
 // finds a tag in it, and the two line separators that JavaScript does not
