@@ -296,17 +296,12 @@ func (o *Options) setMode(r rawOptions) error {
 	return nil
 }
 
+// alphanumeric are the letters and digits of names.
+const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 // validProduct reports whether a name fits in metric names and header names.
 func validProduct(name string) bool {
-	if name == "" || len(name) > 64 || !letter(name[0]) {
-		return false
-	}
-	for i := range len(name) {
-		if c := name[i]; !letter(c) && !(c >= '0' && c <= '9') && c != '_' {
-			return false
-		}
-	}
-	return true
+	return name != "" && len(name) <= 64 && letter(name[0]) && strings.Trim(name, alphanumeric+"_") == ""
 }
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
@@ -456,15 +451,12 @@ func checkStatsTag(tag string) error {
 	if !ok {
 		return fmt.Errorf("error: misformatted stats-tag '%s'", tag)
 	}
-	for i := range len(name) {
-		if c := name[i]; !letter(c) && !(c >= '0' && c <= '9') {
-			return fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, name)
-		}
-	}
-	if name == "" {
+	switch {
+	case strings.Trim(name, alphanumeric) != "":
+		return fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, name)
+	case name == "":
 		return fmt.Errorf("error: misformatted stats-tag '%s'", tag)
-	}
-	if strings.Contains(value, ".") {
+	case strings.Contains(value, "."):
 		return fmt.Errorf("error: misformatted stats-tag '%s' contains invalid char in '%s'", tag, value)
 	}
 	return nil
