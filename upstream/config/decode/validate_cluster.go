@@ -5,6 +5,7 @@ package decode
 import (
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -85,7 +86,7 @@ func (k *clusterCheck) ranges() {
 		}
 	}
 	if m := k.c.GetMaglevLbConfig(); m.GetTableSize() != nil {
-		if n := m.GetTableSize().GetValue(); n <= maxMaglev && !isPrime(n) {
+		if n := m.GetTableSize().GetValue(); n <= maxMaglev && !new(big.Int).SetUint64(n).ProbablyPrime(0) {
 			k.errorf(BadValue, "maglev_lb_config.table_size", "%d is not a prime number", n)
 		}
 	}
@@ -102,18 +103,6 @@ func (k *clusterCheck) notBelow(path string, v, lowest *durationpb.Duration, nam
 	if v.AsDuration() < lowest.AsDuration() {
 		k.errorf(BadValue, path, "%s is below %s %s", v.AsDuration(), name, lowest.AsDuration())
 	}
-}
-
-func isPrime(n uint64) bool {
-	if n < 2 {
-		return false
-	}
-	for i := uint64(2); i*i <= n; i++ {
-		if n%i == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // typeName returns the discovery type for error texts.
