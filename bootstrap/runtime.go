@@ -46,7 +46,6 @@ func (c *Config) setLayeredRuntime(d *decoder, n *yaml.Node, path string) {
 	c.Runtime = all
 	if len(all) == 0 {
 		c.Runtime = []RuntimeLayer{newLayer("", layers.Admin)} // present but empty: one unnamed admin layer
-		return
 	}
 	names, admins := make(map[string]bool), 0
 	for i, l := range all {
