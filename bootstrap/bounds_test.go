@@ -81,6 +81,8 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 	for _, tt := range []struct{ at, beyond, fault string }{
 		{pattern(1024), pattern(1025), "regular expression of 1025 bytes is longer than 1024"},
 		{percentiles(32), percentiles(33), "33 percentiles; at most 32 are allowed"},
+		{"sinks: [{statsd: {address: 'a:1', max_packet_bytes: 65507}}]", "sinks: [{statsd: {address: 'a:1', max_packet_bytes: 65508}}]", "a datagram of UDP has at most 65507 bytes"},
+		{"stats_sinks: [{name: dog_statsd, typed_config: {max_bytes_per_datagram: 1}}]", "stats_sinks: [{name: dog_statsd, typed_config: {max_bytes_per_datagram: 0}}]", "in [1, 1048576]"},
 		{layer(1024), layer(1025), "name of 1025 bytes is longer than 1024"},
 		{"statsd: {exposition: {max_age: 5s}}", "statsd: {exposition: {max_age: 4.999s}}", "4.999s is neither 0 nor 5 seconds or more"},
 		{"statsd: {exposition: {max_age: 0s}}", "statsd: {exposition: {max_age: 1ns}}", "1ns is neither 0 nor 5 seconds or more"},
@@ -104,20 +106,23 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 // TestErrorsAtTheLimit has 99 to 102 unknown fields. The first 100 are reported, in the order
 // of the text.
 func TestErrorsAtTheLimit(t *testing.T) {
-	for _, n := range []int{99, 100, 101, 102} {
-		text := "admin:\n"
-		for i := range n {
-			text += fmt.Sprintf("  x%d: 1\n", i)
-		}
-		_, err := Parse("a.yaml", []byte(text), Options{})
-		var list *Errors
-		if !errors.As(err, &list) || len(list.List) != min(n, 100) || list.Dropped != max(0, n-100) {
-			t.Errorf("%d errors: %v", n, err)
-			continue
-		}
-		for i, e := range list.List {
-			if want := fmt.Sprintf("admin.x%d", i); e.Field != want || e.Position.Line != i+2 {
-				t.Errorf("error %d of %d: line %d, %s", i, n, e.Position.Line, e.Field)
+	for field, parent := range map[string]string{"admin": "admin: {\n", "static_resources.clusters[0]": "static_resources: {clusters: [{name: a,\n"} {
+		for _, n := range []int{99, 100, 101, 102} {
+			text := parent
+			for i := range n {
+				text += fmt.Sprintf("  x%d: 1,\n", i)
+			}
+			text += strings.Repeat("}]", strings.Count(parent, "[")) + "}"
+			_, err := Parse("a.yaml", []byte(text), Options{})
+			var list *Errors
+			if !errors.As(err, &list) || len(list.List) != min(n, 100) || list.Dropped != max(0, n-100) {
+				t.Errorf("%d errors in %s: %v", n, field, err)
+				continue
+			}
+			for i, e := range list.List {
+				if want := fmt.Sprintf("%s.x%d", field, i); e.Field != want || e.Position.Line != i+2 {
+					t.Errorf("error %d of %d: line %d, %s", i, n, e.Position.Line, e.Field)
+				}
 			}
 		}
 	}

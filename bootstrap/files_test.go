@@ -168,6 +168,11 @@ static_resources:
 	if _, err := Parse("a.yaml", text, Options{}); !errors.As(err, &all) || len(all.List) != 4 {
 		t.Errorf("without CheckFiles: %v", err)
 	}
+	// The name of no file is not looked for.
+	secret := []byte("statsd: {mapping: {file: ghp_0123456789abcdef}}")
+	if _, err := Parse("a.yaml", secret, Options{CheckFiles: true}); !errors.As(err, &all) || len(all.List) != 1 {
+		t.Errorf("a secret in place of a file: %v", err)
+	}
 }
 
 // TestCheckFilesCountsAllErrors has more errors in a file than are listed.

@@ -22,6 +22,7 @@ func TestHealthListeners(t *testing.T) {
 		t.Error(d)
 	}
 	for text, want := range map[string]string{
+		"[{name: " + strings.Repeat("n", 1025) + ", address: {pipe: {path: /a}}}]": "health_listeners[0].name: name of 1025 bytes is longer than 1024",
 		"[{}]":            "health_listeners[0].address: required field is not set",
 		"[{address: {}}]": "health_listeners[0].address: one of socket_address, pipe must be set",
 		"[{name: a, address: {pipe: {path: /a}}}, {name: a, address: {pipe: {path: /b}}}]": `health_listeners[1]: second listener named "a"`,

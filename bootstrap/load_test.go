@@ -311,6 +311,7 @@ func TestSingleErrors(t *testing.T) {
 		{"filter-limit", "a.yaml", "statsd: {filters: {tag_values: [{key: a, max: 0}]}}\n", "a.yaml:1:47: statsd.filters.tag_values[0].max: "},
 		{"filter-without-limit", "a.yaml", "statsd: {filters: {tag_values: [{key: a}]}}\n", "a.yaml:1:33: statsd.filters.tag_values[0].max: required field is not set"},
 		{"gauge-counters", "a.yaml", "statsd: {parse: {gauge_counters: [{prefix: a}]}}\n", "a.yaml:1:34: statsd.parse.gauge_counters: has no effect unless negative_counters is gauge"},
+		{"listener-port", "a.yaml", "statsd: {listeners: [{address: 'udp://here:65536'}]}", "is not a listener address: port not in [0, 65535]"},
 		{"listener-no-scheme", "a.yaml", "statsd: {listeners: [{address: '127.0.0.1:8125'}]}\n", "is not a listener address: no ://"},
 		{"listener-no-port", "a.yaml", "statsd: {listeners: [{address: 'udp://127.0.0.1'}]}\n", "is not a listener address: no host:port"},
 		{"listener-list", "a.yaml", "statsd: {listeners: [{address: []}]}\n", "a list is not a listener address: not a string"},

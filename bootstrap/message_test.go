@@ -107,6 +107,8 @@ func TestWrongMessages(t *testing.T) {
 	unknown := &bootstrapv3.Bootstrap{StaticResources: &bootstrapv3.Bootstrap_StaticResources{}, Admin: &bootstrapv3.Admin{ProfilePath: "/p"}}
 	unknown.FlagsPath = "/f" // a field without fields comes before the message
 	unknown.Admin.ProtoReflect().SetUnknown(append(extra, extra...))
+	listed := &bootstrapv3.Bootstrap{StatsSinks: []*metricsv3.StatsSink{{Name: "hystrix"}, {Name: "hystrix"}}}
+	listed.StatsSinks[1].ProtoReflect().SetUnknown(extra)
 	bad := messageOf(t, mustParse(t, "admin: {profile_path: /p}\nstats_flush_interval: 0.001s\n"))
 	bad.StatsFlushInterval.Seconds = 4000
 	odd := &bootstrapv3.Bootstrap{StatsSinks: []*metricsv3.StatsSink{{Name: "a", ConfigType: &metricsv3.StatsSink_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: "a/none"}}}}}
@@ -121,6 +123,7 @@ func TestWrongMessages(t *testing.T) {
 		"no-text":      {"a.pb_text", "node {\n  id: 5\n}", []string{"a.pb_text:2:7: invalid value for string type"}},
 		"unknown-text": {"a.pb_text", "nodes {}", []string{"a.pb_text:1:1: unknown field"}},
 		"unknown":      {"a.pb", string(wireOf(t, unknown)), []string{"a.pb: admin.field 5000: unknown field; allowed: access_log, "}},
+		"unknown-list": {"a.pb", string(wireOf(t, listed)), []string{"a.pb: stats_sinks[1].field 5000: unknown field; allowed: "}},
 		"value":        {"a.pb", string(wireOf(t, bad)), []string{"a.pb: stats_flush_interval: \"4000.001s\" is not a duration in seconds in [1ms, "}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -331,7 +331,7 @@ func TestFieldEnds(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1 b: 2": "a|a: 1", "a {b: 1} c": "a|a {b: 1}", "a: -1, b": "a|a: -1,", "a: 'x' \"y\"; b": "a|a: 'x' \"y\";", "a: 'x\\'y' b": "a|a: 'x\\'y'", "a: 'x": "a|a: 'x",
 		"[a.b/C.d] {} e": "[a.b/C.d]|[a.b/C.d] {}", "[a": "[a|[a", "a: [1, {b: '}'}] c": "a|a: [1, {b: '}'}]", "a <b: 1> c": "a|a <b: 1>", "a # c\n: 1 b": "a|a # c\n: 1", "a # c": "a|a # c",
-		"a {b # }\n} c": "a|a {b # }\n}", "a {b": "a|a {b", "a: - 1 b": "a|a: - 1", "a": "a|a", "a:": "a|a:", "A_1.b+c-d9Z: x": "A_1.b+c-d9Z|A_1.b+c-d9Z: x", "a:'x'b": "a|a:'x'",
+		"a {b # }\n} c": "a|a {b # }\n}", "a {b": "a|a {b", "a: - 1 b": "a|a: - 1", "a: -": "a|a: -", "a": "a|a", "a:": "a|a:", "A_1.b+c-d9Z: x": "A_1.b+c-d9Z|A_1.b+c-d9Z: x", "a:'x'b": "a|a:'x'",
 	} {
 		if name, end := fieldEnds([]byte(text), 0); name > len(text) || end > len(text) || text[:name]+"|"+text[:end] != want {
 			t.Errorf("%q: %d and %d, want %q", text, name, end, want)
