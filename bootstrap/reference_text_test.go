@@ -175,7 +175,7 @@ var reference = []section{
 		{"circuit_stream_cors", "", "Web origins that can read the circuit event stream."},
 		{"redact_untyped", "", "Redact texts in `/config_dump` that look like secrets, even if their field is not known to hold one."},
 		{"debug_endpoints", "", "Serve `/debug/pprof`."},
-		{"tap", "", "Serve `/tap`. The mapping is empty. A tap filter or transport socket in `static_resources` with `admin_config.config_id` does the same and makes its ID known; no traffic passes through it here."},
+		{"tap", "", "Serve `/tap`. The mapping is empty. A tap filter or transport socket of a listener in `static_resources` with `admin_config.config_id` does the same and makes its ID known; no traffic passes through it here."},
 		{"socket_group", "(group of the process)", "Group of the unix socket, as a name or number."},
 		{"limits", "", "Limits on requests."},
 		{"auth", "(no authentication)", "Callers and their roles; see [security.md](security.md)."},
