@@ -13,6 +13,16 @@ import (
 // address is the address of a value as a hint.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
+// hintsOf returns the hints for a record: its start, and its end unless that is in the
+// same cache line.
+func hintsOf(b *block, i int) []uintptr {
+	at := address(&b.arena.Load().b[b.offset[i]])
+	if end := at + mostRecords - 1; end/lineBytes != at/lineBytes {
+		return []uintptr{at, end}
+	}
+	return []uintptr{at}
+}
+
 // TestHintsOfAWalk: the hints of a cursor are the records, offsets and values of the stats
 // that follow.
 func TestHintsOfAWalk(t *testing.T) {
@@ -33,7 +43,7 @@ func TestHintsOfAWalk(t *testing.T) {
 	var records, values []uintptr
 	for _, x := range ids {
 		b, i := st.at(x)
-		records = append(records, address(&b.arena.Load().b[b.offset[i]]))
+		records = append(records, hintsOf(b, i)...)
 		if b.pg != nil {
 			values = append(values, address(&b.offset[i]), address(b.pg.word(i)))
 		}
@@ -96,11 +106,7 @@ func TestHintsOfChanges(t *testing.T) {
 				want[2] = append(want[2], address(&(*b.born.Load())[0]))
 			}
 			want[0] = append(want[0], address(&b.offset[i]))
-			record := address(&b.arena.Load().b[b.offset[i]])
-			want[2] = append(want[2], record)
-			if end := record + mostRecords - 1; end/lineBytes != record/lineBytes {
-				want[2] = append(want[2], end)
-			}
+			want[2] = append(want[2], hintsOf(b, i)...)
 		}
 		for pass, do := range []func(int){a.blocks, a.pointers, a.records} {
 			c.hints = prefetch.Batch{}

@@ -53,7 +53,8 @@ type Cursor struct {
 	patterns *patterns // nil: none was asked for
 }
 
-const batchSteps = 32
+// batchSteps is the size of a batch. A stat takes at most two hints.
+const batchSteps = prefetch.Max / 2
 
 // step is the location of a stat and the data that renderers need.
 type step struct {
@@ -152,8 +153,13 @@ func (c *Cursor) hintRecords(ids []id) (n int) {
 	for _, x := range ids {
 		if b, i := c.block(x), x&(1<<slotBits-1); b != nil {
 			if records, from := b.arena.Load().b, int(b.offset[i]); from < len(records) {
-				c.hints[n] = uintptr(unsafe.Pointer(&records[from]))
+				at := uintptr(unsafe.Pointer(&records[from]))
+				c.hints[n] = at
 				n++
+				if end := at + mostRecords - 1; end/lineBytes != at/lineBytes {
+					c.hints[n] = end
+					n++
+				}
 			}
 		}
 	}
