@@ -84,9 +84,9 @@ func (s *Server) dispatch(e *Endpoint, w *Response, r *Request) error {
 		w.SetHeader("retry-after", "1")
 		return w.text(503, "too many connections\n")
 	}
-	if !r.parseParams(&s.limits) {
+	if refused := r.parseParams(&s.limits); refused != "" {
 		w.transport.hangUp()
-		return w.text(400, "too many parameters, or a value that is too long\n")
+		return w.text(400, refused)
 	}
 	unknown := e.unknownParams(r.query)
 	if len(unknown) > 0 {

@@ -214,17 +214,18 @@ func TestGoldenWithoutSources(t *testing.T) {
 // TestGoldenChecks records the responses of the checks that run before the handlers.
 func TestGoldenChecks(t *testing.T) {
 	for name, raw := range map[string]string{
-		"check-foreign-host":   "GET /ready HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n",
-		"check-foreign-origin": request("POST /quitquitquit HTTP/1.1", "Connection: close", "Origin: null"),
-		"check-framing":        request("POST /ready HTTP/1.1", "Transfer-Encoding: chunked") + "0\r\n\r\n",
-		"check-unreadable":     "nonsense\r\n\r\n",
-		"check-header":         request("GET /ready HTTP/1.1", "X: "+strings.Repeat("x", 9000)),
-		"check-target":         request("GET /ready?" + strings.Repeat("x", 9000) + " HTTP/1.1"),
-		"check-body":           request("POST /ready HTTP/1.1", "Content-Length: 70000"),
-		"check-expect":         request("POST /ready HTTP/1.1", "Expect: 100-continue"),
-		"check-coding":         request("POST /ready HTTP/1.1", "Content-Encoding: gzip"),
-		"check-parameters":     request("GET /ready?a="+strings.Repeat("x", 5000)+" HTTP/1.1", "Connection: close"),
-		"check-keep-alive":     request("GET /ready HTTP/1.0", "Connection: keep-alive") + probe,
+		"check-foreign-host":    "GET /ready HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n",
+		"check-foreign-origin":  request("POST /quitquitquit HTTP/1.1", "Connection: close", "Origin: null"),
+		"check-framing":         request("POST /ready HTTP/1.1", "Transfer-Encoding: chunked") + "0\r\n\r\n",
+		"check-unreadable":      "nonsense\r\n\r\n",
+		"check-header":          request("GET /ready HTTP/1.1", "X: "+strings.Repeat("x", 9000)),
+		"check-target":          request("GET /ready?" + strings.Repeat("x", 9000) + " HTTP/1.1"),
+		"check-body":            request("POST /ready HTTP/1.1", "Content-Length: 70000"),
+		"check-expect":          request("POST /ready HTTP/1.1", "Expect: 100-continue"),
+		"check-coding":          request("POST /ready HTTP/1.1", "Content-Encoding: gzip"),
+		"check-parameters":      request("GET /ready?a="+strings.Repeat("x", 5000)+" HTTP/1.1", "Connection: close"),
+		"check-parameter-count": request("GET /ready?"+strings.Repeat("a&", 129)+" HTTP/1.1", "Connection: close"),
+		"check-keep-alive":      request("GET /ready HTTP/1.0", "Connection: keep-alive") + probe,
 	} {
 		s := start(t, Config{Sources: newWorld().sources()})
 		golden.Check(t, name, []byte(strings.ReplaceAll(talk(t, s, raw), "\r\n", "\n")))

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -49,21 +50,23 @@ func (q Query) Keys() []string {
 
 // parseQuery splits text at '&' and each part at its first '='. '+' is not a space,
 // and malformed escapes are kept. An empty part is a parameter with an empty name,
-// except at the end. It reports false if there are more than maxParams parts or a
-// value is longer than maxValue bytes; a negative limit is unlimited.
-func parseQuery(text string, maxParams, maxValue int) (Query, bool) {
-	var q Query
+// except at the end. If there are more than maxParams parts or a value is longer than
+// maxValue bytes, it returns the reason to refuse; a negative limit is unlimited.
+func parseQuery(text string, maxParams, maxValue int) (q Query, refused string) {
 	for len(text) > 0 {
 		piece, rest, _ := strings.Cut(text, "&")
 		text = rest
 		name, value, _ := strings.Cut(piece, "=")
 		p := Pair{unescape(name), unescape(value)}
-		if maxParams >= 0 && len(q) == maxParams || maxValue >= 0 && len(p.Value) > maxValue {
-			return nil, false
+		if maxParams >= 0 && len(q) == maxParams {
+			return nil, fmt.Sprintf("more than %d parameters\n", maxParams)
+		}
+		if maxValue >= 0 && len(p.Value) > maxValue {
+			return nil, fmt.Sprintf("a parameter value over %d bytes\n", maxValue)
 		}
 		q = append(q, p)
 	}
-	return q, true
+	return q, ""
 }
 
 // unescape decodes the well-formed %XX escapes of s.

@@ -41,9 +41,9 @@ var querySeeds = []struct {
 
 func TestParseQuery(t *testing.T) {
 	for _, tt := range querySeeds {
-		got, ok := parseQuery(tt.in, -1, -1)
-		if !ok || !slices.Equal(got, tt.want) {
-			t.Errorf("parseQuery(%q) = %q, %t, want %q", tt.in, got, ok, tt.want)
+		got, refused := parseQuery(tt.in, -1, -1)
+		if refused != "" || !slices.Equal(got, tt.want) {
+			t.Errorf("parseQuery(%q) = %q, %q, want %q", tt.in, got, refused, tt.want)
 		}
 	}
 }
@@ -125,24 +125,24 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		want := slowQuery(text)
-		got, ok := parseQuery(text, -1, -1)
-		if !ok || !slices.Equal(got, want) {
-			t.Fatalf("parseQuery(%q) = %q, %t, want %q", text, got, ok, want)
+		got, refused := parseQuery(text, -1, -1)
+		if refused != "" || !slices.Equal(got, want) {
+			t.Fatalf("parseQuery(%q) = %q, %q, want %q", text, got, refused, want)
 		}
 		longest := 0
 		for _, p := range want {
 			longest = max(longest, len(p.Value))
 		}
-		if _, ok := parseQuery(text, len(want), longest); !ok {
+		if _, refused := parseQuery(text, len(want), longest); refused != "" {
 			t.Errorf("parseQuery(%q) refuses what is at the limits", text)
 		}
 		if len(want) > 0 {
-			if _, ok := parseQuery(text, len(want)-1, -1); ok {
+			if _, refused := parseQuery(text, len(want)-1, -1); !strings.HasPrefix(refused, "more than ") {
 				t.Errorf("parseQuery(%q) accepts %d parameters, one over the limit", text, len(want))
 			}
 		}
 		if longest > 0 {
-			if _, ok := parseQuery(text, -1, longest-1); ok {
+			if _, refused := parseQuery(text, -1, longest-1); !strings.HasPrefix(refused, "a parameter value over ") {
 				t.Errorf("parseQuery(%q) accepts a value of %d bytes, one over the limit", text, longest)
 			}
 		}

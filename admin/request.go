@@ -112,8 +112,9 @@ func (r *Request) withoutHost() bool {
 // formType is the exact content type of a form, without parameters.
 const formType = "application/x-www-form-urlencoded"
 
-// parseParams sets the parameters. It reports false if they exceed a limit.
-func (r *Request) parseParams(l *Limits) bool {
+// parseParams sets the parameters. If they exceed a limit, it returns the reason to
+// refuse.
+func (r *Request) parseParams(l *Limits) (refused string) {
 	_, text, _ := strings.Cut(r.target, "?")
 	if text == "" && r.Header("content-type") == formType && r.endpoint.readsForm(string(r.body)) {
 		text = strings.ReplaceAll(string(r.body), "+", " ") // %2B stays a plus
@@ -122,7 +123,6 @@ func (r *Request) parseParams(l *Limits) bool {
 	if longest >= 0 {
 		longest = max(longest, r.endpoint.maxValue)
 	}
-	var ok bool
-	r.query, ok = parseQuery(text, l.QueryParams, longest)
-	return ok
+	r.query, refused = parseQuery(text, l.QueryParams, longest)
+	return refused
 }
