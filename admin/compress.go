@@ -65,21 +65,26 @@ func (c *compressors) give(encoding string, enc compressor) {
 }
 
 // chooseEncoding returns the encoding of a response for the given Accept-Encoding
-// values, "" for none: the one with the highest weight, preferring zstd over gzip.
+// values, "" for none: the one with the highest weight, preferring zstd over gzip and
+// both over identity.
 func chooseEncoding(accept []string) string {
-	best, bestWeight := "", 0.0
+	best, bestWeight, plain := "", 0.0, 0.0
 	for _, value := range accept {
 		for item := range strings.SplitSeq(value, ",") {
 			name, parameters, _ := strings.Cut(item, ";")
 			name = strings.ToLower(strings.Trim(name, " \t"))
-			if name != "gzip" && name != "zstd" {
-				continue
-			}
 			weight, ok := parseWeight(parameters)
-			if ok && (weight > bestWeight || weight == bestWeight && weight > 0 && name == "zstd") {
+			switch better := weight > bestWeight || weight == bestWeight && weight > 0 && name == "zstd"; {
+			case !ok:
+			case name == "identity":
+				plain = weight
+			case better && (name == "gzip" || name == "zstd"):
 				best, bestWeight = name, weight
 			}
 		}
+	}
+	if plain > bestWeight {
+		return ""
 	}
 	return best
 }

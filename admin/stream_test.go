@@ -112,7 +112,8 @@ func TestChooseEncoding(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "", "gzip": "gzip", "GZIP": "gzip", "zstd": "zstd", "gzip, zstd": "zstd", "gzip, deflate, br, zstd": "zstd",
 		"br": "", "identity": "", "*": "", "gzip;q=0": "", "gzip; q=0.5, zstd;q=0.4": "gzip", "gzip;q=1.0,zstd;q=0": "gzip",
-		"zstd;q=0.5 , gzip;Q=0.5": "zstd", "gzip;q=x": "", "gzip;q=2": "", "gzip;q=-1": "", "gzip;q=NaN": "", "gzip;x=1": "", "xgzip": "",
+		"zstd;q=0.5 , gzip;Q=0.5": "zstd", "identity, gzip;q=0.5": "", "gzip;q=0.5, identity;q=0.6, zstd;q=0.4": "",
+		"gzip, identity": "gzip", "identity;q=0.5, gzip;q=0.5": "gzip", "identity;q=0, gzip;q=0.1": "gzip", "gzip;q=x": "", "gzip;q=2": "", "gzip;q=-1": "", "gzip;q=NaN": "", "gzip;x=1": "", "xgzip": "",
 	} {
 		if got := chooseEncoding([]string{accept}); got != want {
 			t.Errorf("Accept-Encoding %q: %q, want %q", accept, got, want)
