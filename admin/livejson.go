@@ -5,16 +5,7 @@ import (
 	"strconv"
 
 	"github.com/statsd-admin/statsd-admin/render"
-	"github.com/statsd-admin/statsd-admin/store"
 )
-
-// kindWord returns the word for a kind in the JSON of live stats.
-func kindWord(k store.Kind) string {
-	if k == store.KindText {
-		return "text"
-	}
-	return k.String()
-}
 
 func appendJSONString(b []byte, text string) []byte {
 	b = render.AppendJSONText(append(b, '"'), text)

@@ -60,7 +60,7 @@ func (s *Server) explain(p *facts, name string) (found bool, err error) {
 		family = f.String()
 	}
 	p.string("name", name)
-	p.string("kind", kindWord(c.Kind()))
+	p.string("kind", c.Kind().Word())
 	about, origin := s.store.Descriptions()[family], "program"
 	if c.Network() {
 		about, origin = s.store.NetworkDescription(family), "statsd"

@@ -200,7 +200,7 @@ func (s *Server) statsHistory(w *Response, r *Request) error {
 		b := append([]byte(nil), `{"v":1,"name":`...)
 		b = appendJSONString(b, c.Name())
 		b = append(b, `,"kind":`...)
-		b = appendJSONString(b, kindWord(c.Kind()))
+		b = appendJSONString(b, c.Kind().Word())
 		b = append(b, `,"id":`...)
 		b = strconv.AppendUint(b, c.Ref(), 10)
 		b = append(b, `,"complete_since":`...)

@@ -349,7 +349,7 @@ func (s *Store) takeMode(b *block, i int, mode ImportMode) error {
 func (s *Store) overflowed(k Kind) error {
 	c := s.overflow[k]
 	if c == nil {
-		full := joinName(s.own.prefix, "server.stats_overflow."+k.word())
+		full := joinName(s.own.prefix, "server.stats_overflow."+k.Word())
 		if s.reject != nil && s.reject(full) {
 			return ErrLimit
 		}

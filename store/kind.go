@@ -30,8 +30,9 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
-// word is the word for k inside names: "counter", "gauge", "text" or "histogram".
-func (k Kind) word() string {
+// Word is the word for k inside names and in JSON: "counter", "gauge", "text" or
+// "histogram".
+func (k Kind) Word() string {
 	if k == KindText {
 		return "text"
 	}

@@ -94,8 +94,8 @@ func TestKindsHaveNames(t *testing.T) {
 		KindHistogram: {"histogram", "histogram", "_histogram"},
 		99:            {"unknown kind", "unknown kind", "_unknown kind"},
 	} {
-		if k.String() != want[0] || k.word() != want[1] || k.suffix() != want[2] {
-			t.Errorf("kind %d is called %q, %q and %q", k, k, k.word(), k.suffix())
+		if k.String() != want[0] || k.Word() != want[1] || k.suffix() != want[2] {
+			t.Errorf("kind %d is called %q, %q and %q", k, k, k.Word(), k.suffix())
 		}
 	}
 	for v, want := range map[variant]string{variantFloat: "signed gauge", variantGauge: "gauge", variantText: "text readout"} {

@@ -135,7 +135,7 @@ func (sm *sharedMetric) remove(owner metricOwner, name string) {
 }
 
 // suffix distinguishes metric names of k from equal names of other kinds.
-func (k Kind) suffix() string { return naming.Suffix(k.word()) }
+func (k Kind) suffix() string { return naming.Suffix(k.Word()) }
 
 func (s *Store) appendMetric(f family) ([]byte, bool) {
 	return s.opts.Naming.AppendMetric(nil, f.name, f.network, f.kind == KindCounter)

@@ -45,7 +45,7 @@ func (e *event) empty() bool { return len(e.names)+len(e.rows)+len(e.ends) == 0 
 func (e *event) name(c *store.Cursor) {
 	e.names = open(e.names, c.Ref())
 	e.names = append(e.names, `,"`...)
-	e.names = append(e.names, kindWord(c.Kind())...)
+	e.names = append(e.names, c.Kind().Word()...)
 	e.names = append(e.names, `","`...)
 	e.text = c.AppendName(e.text[:0])
 	e.names = render.AppendJSONText(e.names, e.text)
@@ -61,13 +61,6 @@ func (e *event) name(c *store.Cursor) {
 		e.names = append(e.names, '"')
 	}
 	e.names = append(e.names, ']')
-}
-
-func kindWord(k store.Kind) string {
-	if k == store.KindText {
-		return "text"
-	}
-	return k.String()
 }
 
 // open begins an element of a list with a reference.
