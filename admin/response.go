@@ -449,12 +449,7 @@ func (w *Response) header(name string) (found string) {
 }
 
 func (w *Response) has(name string) bool {
-	for _, f := range w.fields {
-		if f.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.fields, func(f Field) bool { return f.Name == name })
 }
 
 func appendField(dst []byte, name, value string) []byte {

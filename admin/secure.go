@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,10 +92,6 @@ func (s *Server) answerPlain(c *conn, err error) {
 // looksLikeHTTP reports whether the first bytes, which should be a TLS record, are
 // the start of an HTTP request.
 func looksLikeHTTP(head [5]byte) bool {
-	for _, method := range [...]string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"} {
-		if strings.EqualFold(string(head[:]), method) {
-			return true
-		}
-	}
-	return false
+	methods := []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "PATCH", "OPTIO"}
+	return slices.Contains(methods, strings.ToUpper(string(head[:])))
 }

@@ -67,9 +67,7 @@ func showConfig(v *view) error {
 	for i := range sections {
 		v.section(&sections[i], resources[i], field, name)
 	}
-	if v.summary == "" {
-		v.summary = plural(total, "resource")
-	}
+	v.summary = cmp.Or(v.summary, plural(total, "resource"))
 	v.Put(h("</div>\n<div class='stack'>\n"))
 	v.dump(sections, field, name, pattern, eds)
 	v.Put(h("</div>\n</div>\n"))

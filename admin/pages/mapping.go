@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -99,9 +100,7 @@ func (v *view) mappingRules(rules []report.RuleUse) {
 		})
 		g.cell(u.Position, nil)
 		samples := u.Kind
-		if samples == "" {
-			samples = "all"
-		}
+		samples = cmp.Or(samples, "all")
 		g.cell(samples, nil)
 		metric := u.Name
 		if u.Drops {
