@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"bytes"
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"unicode/utf8"
@@ -86,9 +87,7 @@ func newNamer(st *store.Store, prefix string, external []tags.Tag) *namer {
 	n := &namer{rules: st.Naming(), prefix: prefix, seed: maphash.MakeSeed()}
 	for _, t := range external {
 		value := t.Value
-		if value == "" {
-			value = "true"
-		}
+		value = cmp.Or(value, "true")
 		n.external = append(n.external, n.label(n.rules.AppendLabel(nil, t.Name), bytes.ToValidUTF8([]byte(value), []byte("\ufffd")), true))
 	}
 	return n

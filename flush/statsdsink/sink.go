@@ -10,6 +10,7 @@ package statsdsink
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,15 +133,9 @@ func New(cfg Config) (*Sink, error) {
 	if err := cfg.Check("statsdsink", "statsd"); err != nil {
 		return nil, err
 	}
-	if cfg.Network == "" {
-		cfg.Network = UDP
-	}
-	if cfg.Format == "" {
-		cfg.Format = Plain
-	}
-	if cfg.Timers == "" {
-		cfg.Timers = Values
-	}
+	cfg.Network = cmp.Or(cfg.Network, UDP)
+	cfg.Format = cmp.Or(cfg.Format, Plain)
+	cfg.Timers = cmp.Or(cfg.Timers, Values)
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 2 * time.Second
 	}
