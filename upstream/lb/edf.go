@@ -1,6 +1,7 @@
 package lb
 
 import (
+	"cmp"
 	"runtime"
 	"sync"
 
@@ -110,9 +111,7 @@ func newSchedule(n int, weight func(item uint32) float64, slots int, skip uint64
 		first.next(weight)
 	}
 	s := &schedule{weight: weight, shared: first.clone()}
-	if slots == 0 {
-		slots = runtime.GOMAXPROCS(0)
-	}
+	slots = cmp.Or(slots, runtime.GOMAXPROCS(0))
 	if percpu.Enabled && slots > 0 {
 		s.owned = make([]paddedEDF, slots)
 		for i := range s.owned {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -55,9 +56,7 @@ func (c *Client) readFile(path string, s *subscription) {
 	} else {
 		u.version, u.resources, err = c.o.Decoder.ResponseText(path, data)
 		for i := range u.resources {
-			if u.resources[i].Version == "" {
-				u.resources[i].Version = u.version
-			}
+			u.resources[i].Version = cmp.Or(u.resources[i].Version, u.version)
 		}
 	}
 	if err != nil {

@@ -93,9 +93,7 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *config.Cluster {
 // that could start a line.
 func statName(m *clusterv3.Cluster) string {
 	name := m.GetAltStatName()
-	if name == "" {
-		name = m.GetName()
-	}
+	name = cmp.Or(name, m.GetName())
 	return strings.ReplaceAll(oneline.Clean(name), ":", "_")
 }
 

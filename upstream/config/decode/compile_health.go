@@ -3,6 +3,7 @@
 package decode
 
 import (
+	"cmp"
 	"encoding/hex"
 	"time"
 
@@ -165,9 +166,7 @@ func headersToAdd(list []*corev3.HeaderValueOption) []config.HeaderToAdd {
 	var out []config.HeaderToAdd
 	for _, h := range list {
 		add := config.HeaderToAdd{Name: h.GetHeader().GetKey(), Value: h.GetHeader().GetValue(), KeepEmpty: h.GetKeepEmptyValue()}
-		if add.Value == "" {
-			add.Value = string(h.GetHeader().GetRawValue())
-		}
+		add.Value = cmp.Or(add.Value, string(h.GetHeader().GetRawValue()))
 		switch {
 		case h.GetAppend() != nil && !h.GetAppend().GetValue():
 			add.Append = config.OverwriteOrAdd

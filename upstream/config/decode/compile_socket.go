@@ -3,6 +3,8 @@
 package decode
 
 import (
+	"cmp"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -226,15 +228,11 @@ func grpcService(g *corev3.GrpcService) config.GRPCService {
 	}
 	for _, h := range g.GetInitialMetadata() {
 		add := config.HeaderToAdd{Name: h.GetKey(), Value: h.GetValue()}
-		if add.Value == "" {
-			add.Value = string(h.GetRawValue())
-		}
+		add.Value = cmp.Or(add.Value, string(h.GetRawValue()))
 		out.Metadata = append(out.Metadata, add)
 	}
 	retry := g.GetEnvoyGrpc().GetRetryPolicy()
-	if retry == nil {
-		retry = g.GetRetryPolicy()
-	}
+	retry = cmp.Or(retry, g.GetRetryPolicy())
 	if b := retry.GetRetryBackOff(); b != nil {
 		out.RetryBase = timer(b.GetBaseInterval(), 0)
 		out.RetryMax = timer(b.GetMaxInterval(), 10*out.RetryBase)

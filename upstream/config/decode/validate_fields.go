@@ -161,9 +161,7 @@ func (c *fieldChecker) absent(f *fieldRules) {
 
 func (c *fieldChecker) list(l protoreflect.List, f *fieldRules, secret bool, depth int) {
 	rules := f.rules.GetRepeated()
-	if rules == nil {
-		rules = &validate.RepeatedRules{}
-	}
+	rules = cmp.Or(rules, &validate.RepeatedRules{})
 	if l.Len() == 0 && rules.GetIgnoreEmpty() {
 		return
 	}
@@ -208,9 +206,7 @@ func (c *fieldChecker) size(n int, lowest uint64, highest *uint64) {
 
 func (c *fieldChecker) mapping(m protoreflect.Map, f *fieldRules, secret bool, depth int) {
 	rules := f.rules.GetMap()
-	if rules == nil {
-		rules = &validate.MapRules{}
-	}
+	rules = cmp.Or(rules, &validate.MapRules{})
 	if m.Len() == 0 && rules.GetIgnoreEmpty() {
 		return
 	}
@@ -329,9 +325,7 @@ func (c *fieldChecker) duration(m protoreflect.Message, rules *validate.Duration
 		c.fault("%ds and %dns is not a duration", d.Seconds, d.Nanos)
 		return
 	}
-	if rules == nil {
-		rules = &validate.DurationRules{}
-	}
+	rules = cmp.Or(rules, &validate.DurationRules{})
 	v := d.AsDuration()
 	above := func(limit *durationpb.Duration) bool { return limit != nil && v > limit.AsDuration() }
 	below := func(limit *durationpb.Duration) bool { return limit != nil && v < limit.AsDuration() }
