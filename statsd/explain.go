@@ -1,6 +1,7 @@
 package statsd
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -172,9 +173,7 @@ func (r *registry) labels(tgs []tags.Tag) []tags.Tag {
 		if slices.ContainsFunc(out, func(o tags.Tag) bool { return o.Name == l.Name }) {
 			l.Name = distinct(l.Name, out)
 		}
-		if l.Value == "" {
-			l.Value = "true"
-		}
+		l.Value = cmp.Or(l.Value, "true")
 		out = append(out, l)
 	}
 	slices.SortFunc(out, func(a, b tags.Tag) int { return strings.Compare(a.Name, b.Name) })

@@ -145,9 +145,7 @@ func writeBash(w io.Writer, scopes []scope) {
 			flags[i] = "--" + f.name
 		}
 		pattern := s.command
-		if pattern == "" {
-			pattern = `""`
-		}
+		pattern = cmp.Or(pattern, `""`)
 		fmt.Fprintf(w, "\t%s)\n\t\t[[ $cur == -* ]] && words=%q || words=%q\n", pattern, strings.Join(flags, " "), strings.Join(s.words, " "))
 		if s.files {
 			fmt.Fprint(w, "\t\tfiles=1\n")

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 
 	"github.com/statsd-admin/statsd-admin/internal/lazyregexp"
@@ -39,9 +40,7 @@ func (s *Scrubber) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n') + 1
-		if end == 0 {
-			end = len(p)
-		}
+		end = cmp.Or(end, len(p))
 		s.line = append(s.line, p[:end]...)
 		if p[end-1] == '\n' || len(s.line) >= maxScrubbed {
 			if err := s.flush(); err != nil {
