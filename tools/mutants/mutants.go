@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -315,11 +316,7 @@ func draw(all []mutant, seed uint64) []mutant {
 	for _, m := range all {
 		kinds[m.kind] = append(kinds[m.kind], m)
 	}
-	names := make([]string, 0, len(kinds))
-	for name := range kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(kinds))
 	for _, name := range names {
 		list := kinds[name]
 		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
