@@ -33,8 +33,12 @@ func (s *Server) lookupsDisable(w *Response, r *Request) error {
 
 // switchLookups switches the recording of lookups on or off.
 func (s *Server) switchLookups(w *Response, r *Request, to string, set func()) error {
+	symbols := s.store.Symbols()
+	if symbols.Fake() {
+		return w.text(200, "OK\n") // without effect
+	}
 	from := "off"
-	if s.store.Symbols().RecentEnabled() {
+	if symbols.RecentEnabled() {
 		from = "on"
 	}
 	r.Sets(lookupSwitch)

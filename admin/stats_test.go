@@ -464,6 +464,13 @@ func TestFakeSymbolTable(t *testing.T) {
 			t.Errorf("after %q: %q, want %q", path, got, want)
 		}
 	}
+	if got := string(s.Request("POST", "/stats/recentlookups/enable?dry_run", nil).Body); got != "dry run: nothing would change\n" {
+		t.Errorf("dry run: %q", got)
+	}
+	s.Request("POST", "/stats/recentlookups/enable?ttl=1m", nil)
+	if e := s.Audit(1)[0]; e.Undoable() || len(e.Changes) > 0 || len(s.Temporary()) > 0 {
+		t.Errorf("audit %+v, temporary %v", e, s.Temporary())
+	}
 }
 
 func TestResetCounters(t *testing.T) {

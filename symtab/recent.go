@@ -167,6 +167,9 @@ func (r *recent) emptyLocked() {
 // RecentEnabled reports whether the list is kept.
 func (t *Table) RecentEnabled() bool { return t.recent.mode.Load() == recentOn }
 
+// Fake reports whether [Options.Fake] disables the list.
+func (t *Table) Fake() bool { return t.recent.mode.Load() == recentFake }
+
 // RecentTotal returns the number of lookups since the start or since
 // ClearRecent, whether or not the list was kept.
 func (t *Table) RecentTotal() uint64 {
