@@ -17,6 +17,7 @@ func exceptions() []exception {
 		{"flags", "internal/golden", "flag", "-update is a flag of the test binaries, which have no cmd"},
 		{"state", "internal/golden", "update", "the value of that flag"},
 		{"state", "internal/schedule", "current", "explored programs find their explorer by it; exists only with the tag schedule"},
+		{"state", "internal/percpu", "offset", "a property of the runtime, read once from its code; the fast path has no place to pass it"},
 
 		{"failpoints", "admin", "nethttp.go HTTPHandler", "makes an error of http.ErrAbortHandler; TestHTTPHandlerAsEndpoint has a handler that panics with it"},
 		{"failpoints", "admin", "panics.go call", "is at the path of each endpoint; TestPanics has some that panic"},

@@ -10,3 +10,12 @@ func Pin() int { return 0 }
 
 // Unpin does nothing.
 func Unpin() {}
+
+// CanHold reports whether Hold can be used.
+func CanHold() bool { return false }
+
+// Hold returns 0.
+func Hold() int { return 0 }
+
+// Release does nothing.
+func Release() {}

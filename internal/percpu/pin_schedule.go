@@ -13,3 +13,12 @@ func Pin() int { return schedule.Pin() }
 
 // Unpin ends what Pin began.
 func Unpin() { schedule.Unpin() }
+
+// CanHold reports whether Hold can be used.
+func CanHold() bool { return true }
+
+// Hold is Pin.
+func Hold() int { return schedule.Pin() }
+
+// Release ends what Hold began.
+func Release() { schedule.Unpin() }
