@@ -67,14 +67,15 @@ type biased struct {
 
 func newBiased(n int) form { return &biasedForm{make([]biased, n), make([]uint64, n)} }
 
+//go:nosplit
 func (c *biased) inc() {
-	s := int64(percpu.Pin()) + 1
+	s := int64(percpu.Hold()) + 1
 	if c.owner.Load() == s {
 		c.own++
-		percpu.Unpin()
+		percpu.Release()
 		return
 	}
-	percpu.Unpin()
+	percpu.Release()
 	c.shared.Add(1)
 	if c.owner.Load() == 0 {
 		c.owner.CompareAndSwap(0, s)
@@ -116,13 +117,17 @@ func newArrays(n int) form {
 }
 
 func (f *arrayForm) loop(i, n int) {
-	c := f.counters[i]
 	for range n {
-		if s := percpu.Pin(); s < len(c) {
-			c[s].n++
-		}
-		percpu.Unpin()
+		inc(f.counters[i])
 	}
+}
+
+//go:nosplit
+func inc(c []slotLine) {
+	if s := percpu.Hold(); s < len(c) {
+		c[s].n++
+	}
+	percpu.Release()
 }
 
 func (f *arrayForm) total(i int) (t uint64) {
@@ -150,14 +155,19 @@ func (f *pageForm) loop(i, n int) {
 	}
 }
 
+//go:nosplit
 func (f *pageForm) inc(i int) {
-	s := percpu.Pin()
+	s := percpu.Hold()
 	if p := f.slots[s].Load(); p != nil {
 		(*p)[i]++
-		percpu.Unpin()
+		percpu.Release()
 		return
 	}
-	percpu.Unpin()
+	percpu.Release()
+	f.incFirst(i, s)
+}
+
+func (f *pageForm) incFirst(i, s int) {
 	p := make([]uint64, len(f.latched))
 	f.slots[s].CompareAndSwap(nil, &p)
 	f.inc(i)

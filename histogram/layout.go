@@ -257,10 +257,16 @@ func (l *Layout) splitOf(bin int, v uint64) int {
 // slot returns the slot of splits that counts v, which is not negative, or -1
 // if bin counts it.
 func (l *Layout) slot(bin int, v uint64) int {
-	if w := uint(bin) / pageBins; w < uint(len(l.straddle)) && l.straddle[w]>>(uint(bin)%pageBins)&1 != 0 {
+	if l.straddles(bin) {
 		return l.splitOf(bin, v)
 	}
 	return -1
+}
+
+// straddles reports whether a bound lies inside bin, which is not negative.
+func (l *Layout) straddles(bin int) bool {
+	w := uint(bin) / pageBins
+	return w < uint(len(l.straddle)) && l.straddle[w]>>(uint(bin)%pageBins)&1 != 0
 }
 
 // Bounds returns the bounds in ascending order, in shown units. The caller must

@@ -18,7 +18,7 @@ import (
 // A histogram starts with one shard that all goroutines change with atomics,
 // which takes the least memory. Once it gets many values between two merges,
 // the scheduler slots ("Ps") that record them get their own shards, one by one,
-// and change them without atomics while pinned to the slot. Only the owner
+// and change them without atomics while nothing else can run on the slot. Only the owner
 // writes an owned shard, except that pages are added under Histogram.mu and
 // that Merge takes touched and ends.
 //
@@ -60,71 +60,67 @@ func (o *owners) appendTo(dst []*shard) []*shard {
 	return dst
 }
 
+// record counts v once. Between Hold and Release everything is inlined, so that the
+// goroutine keeps its slot.
+//
+//go:nosplit
 func (h *Histogram) record(v int64) {
-	slot := percpu.Pin()
-	if slot < h.owned.n && v >= 0 {
-		if s := (*shard)(*h.owned.at(slot)); s != nil && s.own(h, uint64(v)) {
-			percpu.Unpin()
-			return
+	slot := percpu.Hold()
+	if uint(slot) < uint(h.owned.n) && v >= 0 {
+		if s := (*shard)(*h.owned.at(slot)); s != nil {
+			l := h.layout
+			i, split, counted := l.bin(uint64(v)), -1, true
+			if l.straddles(i) {
+				split = l.splitOf(i, uint64(v))
+			}
+			if uint(split) < uint(len(s.splits)) {
+				*plain(&s.splits[split])++
+			} else if pg := s.narrow.page(pageOf(i)); pg == nil || *pg.lane(i) >= laneLimit-1 {
+				counted = false // memory must be made first, or the lane is full
+			} else {
+				*pg.lane(i)++
+			}
+			if counted {
+				point()
+				s.sums[0].ownAdd(0, uint64(v))
+				s.touchEnds(h, endKey(v))
+				percpu.Release()
+				return
+			}
 		}
 	}
-	percpu.Unpin()
+	percpu.Release()
 	h.recordMany(v, 1)
 }
 
-// own counts v once in s, which the caller owns. If the memory for that must be
-// made first, or the bin is full, it does nothing and reports false.
-func (s *shard) own(h *Histogram, v uint64) bool {
-	l := h.layout
-	i := uint(l.bin(v))
-	if w := i / pageBins; w < uint(len(l.straddle)) && l.straddle[w]>>(i%pageBins)&1 != 0 {
-		if slot := l.splitOf(int(i), v); uint(slot) < uint(len(s.splits)) {
-			*plain(&s.splits[slot])++
-			s.finish(h, v)
-			return true
-		}
-	}
-	pg := s.narrow.page(pageOf(int(i)))
-	if pg == nil {
-		return false
-	}
-	lane := &(*[pageBins]uint16)(unsafe.Pointer(pg))[i%pageBins]
-	if *lane >= laneLimit-1 {
-		return false
-	}
-	*lane++
-	s.finish(h, v)
-	return true
-}
-
-// finish adds v, whose bin was counted, to the rest of s.
-func (s *shard) finish(h *Histogram, v uint64) {
-	schedule.Point()
-	low := plain(&s.sums[0].low)
-	*low += v
-	if *low < v {
-		schedule.Point()
-		*plain(&s.sums[0].high)++
-	}
-	s.touchEnds(h, endKey(int64(v)))
+// lane returns the counter of bin i, which must be on pg, for the owner of pg.
+func (pg *narrowPage) lane(i int) *uint16 {
+	return &(*[pageBins]uint16)(unsafe.Pointer(pg))[i&(pageBins-1)]
 }
 
 // touchEnds includes key in the extremes and notes that s was touched.
 func (s *shard) touchEnds(h *Histogram, key uint64) {
-	schedule.Point()
+	point()
 	e := &s.ends[h.epoch.Load()&1]
-	schedule.Point()
+	point()
 	if g := plain(&e.greatest); key > *g {
-		schedule.Point()
+		point()
 		*g = key
 	}
-	schedule.Point()
+	point()
 	if g := plain(&e.least); -key > *g {
-		schedule.Point()
+		point()
 		*g = -key
 	}
-	schedule.Point()
+	point()
 	*(*uint32)(unsafe.Pointer(&s.touched)) = 1
+}
+
+// point is schedule.Point, whose calls would keep functions from being inlined.
+func point() {
+	if schedule.Enabled {
+		schedule.Point()
+	}
 }
 
 // plain lets the owner of w change it without an atomic operation.
@@ -179,20 +175,19 @@ func (s *shard) ownMany(h *Histogram, v int64, n uint64) (i int, what need) {
 		return i, what
 	}
 	schedule.Point()
-	s.sums[side].ownAdd(magnitude, n)
+	s.sums[side].ownAdd(bits.Mul64(magnitude, n))
 	s.touchEnds(h, endKey(v))
 	return i, nothing
 }
 
 // ownCount is count for the owner of s.
 func (s *shard) ownCount(i int, n uint64) need {
-	at := i & (pageBins - 1)
 	if n < laneLimit {
 		pg := s.narrow.page(pageOf(i))
 		if pg == nil {
 			return narrowNeeded
 		}
-		lane := &(*[pageBins]uint16)(unsafe.Pointer(pg))[at]
+		lane := pg.lane(i)
 		if sum := uint64(*lane) + n; sum < laneLimit {
 			*lane = uint16(sum)
 			return nothing
@@ -206,24 +201,28 @@ func (s *shard) ownCount(i int, n uint64) need {
 	if high == nil {
 		return wideNeeded
 	}
-	*plain(&high[at]) += n
+	*plain(&high[i&(pageBins-1)]) += n
 	return nothing
 }
 
 // ownAdd is add for the owner of s.
-func (s *sum) ownAdd(v, n uint64) {
-	high, low := bits.Mul64(v, n)
+func (s *sum) ownAdd(high, low uint64) {
 	w := plain(&s.low)
 	*w += low
 	if *w < low {
 		high++
 	}
-	schedule.Point()
-	*plain(&s.high) += high
+	point()
+	if high != 0 {
+		*plain(&s.high) += high
+	}
 }
 
 // ownSlot gives the slot its own shard.
 func (h *Histogram) ownSlot(slot int) {
+	if !percpu.CanHold() {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.owned.n == 0 {

@@ -278,7 +278,7 @@ func assemble(cfg Config, events *eventlog.Logs) (*Server, error) {
 	s.log = s.logger("main")
 	s.guard = guard.New(s.log)
 	s.store.SetLogger(s.log)
-	notePortable(s.log, percpu.Enabled)
+	notePortable(s.log, percpu.CanHold())
 	for _, step := range []func() error{s.makeLife, s.makeRuntime, s.securePorts, s.makeClusters, s.makeStatsD, s.makeHealth, s.makeHotRestart, s.makeCircuitStream, s.makeFlusher, s.makeAdmin, s.addCircuitStream, s.extend} {
 		if err := step(); err != nil {
 			_ = s.release() // err is the original cause

@@ -88,7 +88,7 @@ func (s *Server) Info() admin.ServerInfo {
 		DefaultCommandLine:     s.cfg.DefaultCommandLine,
 		Node:                   s.cfg.Node,
 		HotRestartInitializing: s.hot != nil && s.hot.cfg.RestartEpoch > 0 && !s.life.Initialized(),
-		PortableCounters:       !percpu.Enabled,
+		PortableCounters:       !percpu.CanHold(),
 	}
 }
 

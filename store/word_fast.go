@@ -17,9 +17,9 @@ import (
 //
 // A word starts out as a plain atomic. When one scheduler slot (a "P") adds to
 // a page's counters very often between two flushes, it gets its own copy of
-// the page, and from then on adds there without atomics, pinned to the slot.
-// The total of a counter is the shared word plus the words of all slots; each
-// only ever grows. Cold pages cost 8 bytes a counter, hot ones 8 more for each
+// the page, and from then on adds there without atomics while nothing else can
+// run on the slot. The total of a counter is the shared word plus the words of
+// all slots; each only ever grows. Cold pages cost 8 bytes a counter, hot ones 8 more for each
 // slot that uses them, and two slots never write the same cache line.
 
 const pageSize = 8192
@@ -50,7 +50,7 @@ type page struct {
 }
 
 // slotPage is the part of a page that one scheduler slot owns. Only code
-// pinned to that slot writes words; touch is also cleared by the flush.
+// that holds that slot writes words; touch is also cleared by the flush.
 type slotPage struct {
 	touch [slotsPerBlock]uint8
 	words [slotsPerBlock]uint64
@@ -127,23 +127,34 @@ func (w *word) mark(p *page) {
 	}
 }
 
-// count adds n to a counter.
+// The offsets of words[i] and touch[i] of a slotPage, less i words and i bytes, where
+// words[i] of the page has the offset 0.
+const (
+	ownWords = int(unsafe.Offsetof(slotPage{}.words)) - int(unsafe.Offsetof(page{}.words))
+	ownTouch = int(unsafe.Offsetof(slotPage{}.touch)) - int(unsafe.Offsetof(page{}.words))/8
+)
+
+// count adds n to a counter. It calls nothing between Hold and Release.
+//
+//go:nosplit
 func (w *word) count(n uint64) {
-	p := w.page()
-	s := percpu.Pin()
-	if s < p.nslots {
-		if sp := *(**slotPage)(unsafe.Add(p.slots, uintptr(s)*unsafe.Sizeof(p.slots))); sp != nil {
-			i := (uintptr(unsafe.Pointer(w)) - uintptr(unsafe.Pointer(&p.words))) / unsafe.Sizeof(*w)
-			if i < slotsPerBlock {
-				sp.words[i] += n
+	s := percpu.Hold()
+	p := (*page)(unsafe.Pointer(uintptr(unsafe.Pointer(w)) &^ (pageSize - 1)))
+	if uint(s) < uint(p.nslots) {
+		if own := *(*unsafe.Pointer)(unsafe.Add(p.slots, uintptr(s)*unsafe.Sizeof(p.slots))); own != nil {
+			at := int(uintptr(unsafe.Pointer(w)) % pageSize)
+			word := (*uint64)(unsafe.Add(own, at+ownWords))
+			touch := (*uint8)(unsafe.Add(own, at/8+ownTouch))
+			*word += n
+			if schedule.Enabled {
 				schedule.Point()
-				sp.touch[i] = 1
 			}
-			percpu.Unpin()
+			*touch = 1
+			percpu.Release()
 			return
 		}
 	}
-	percpu.Unpin()
+	percpu.Release()
 	w.countShared(p, s, n)
 }
 
@@ -160,6 +171,9 @@ func (w *word) countShared(p *page, slot int, n uint64) {
 // own makes a copy of the page for slot. Losing a race is harmless: the next hot
 // phase tries again.
 func (p *page) own(slot int) {
+	if !percpu.CanHold() {
+		return
+	}
 	p.blk.hotMu.Lock()
 	defer p.blk.hotMu.Unlock()
 	if p.nslots == 0 {

@@ -49,6 +49,9 @@ type stripe struct {
 
 func (r *recent) init(fake bool) {
 	n := runtime.GOMAXPROCS(0)
+	if percpu.Enabled && !percpu.CanHold() {
+		n = 0
+	}
 	all := make([]stripe, n+1)
 	r.stripes, r.late = all[:n], &all[n].n
 	if fake {
@@ -85,18 +88,21 @@ func (t *Table) CountUntracked() bool {
 	return true
 }
 
+// add counts a lookup. It calls nothing between Hold and Release.
+//
+//go:nosplit
 func (r *recent) add() {
 	if !percpu.Enabled {
 		atomic.AddUint64(&r.stripes[rand.IntN(len(r.stripes))].n, 1)
 		return
 	}
-	p := percpu.Pin()
+	p := percpu.Hold()
 	if uint(p) < uint(len(r.stripes)) {
 		r.stripes[p].n++
-		percpu.Unpin()
+		percpu.Release()
 		return
 	}
-	percpu.Unpin()
+	percpu.Release()
 	atomic.AddUint64(r.late, 1)
 }
 

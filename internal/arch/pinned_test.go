@@ -12,8 +12,9 @@ import (
 )
 
 // pinned are the functions that run, in whole or in part, while their goroutine is pinned
-// to its scheduler slot, and the functions that each calls. Those marked "unpinned" are
-// called outside the pinned part; what it calls itself is in this table, too.
+// to its scheduler slot or holds it, and the functions that each calls. Those marked
+// "unpinned" are called outside of that part; what it calls itself is in this table, too. A
+// function that holds its slot calls nothing meanwhile, because it can lose the slot there.
 //
 // Nothing pinned may panic, block, allocate or call a function that is not known. The
 // compiler makes calls of the runtime of all that: of an index or slice expression that it
@@ -21,9 +22,7 @@ import (
 var pinned = map[string]string{
 	"store.(*word).count": "unpinned:store.(*word).countShared",
 
-	"histogram.(*Histogram).record": "histogram.(*shard).own unpinned:histogram.(*Histogram).recordMany",
-	"histogram.(*shard).own":        "histogram.(*shard).finish",
-	"histogram.(*shard).finish":     "",
+	"histogram.(*Histogram).record": "unpinned:histogram.(*Histogram).recordMany",
 	"histogram.(*Histogram).recordMany": "histogram.(*shard).ownMany unpinned:histogram.(*Histogram).makePage " +
 		"unpinned:histogram.(*Histogram).recordShared unpinned:histogram.(*Histogram).ownSlot",
 	"histogram.(*shard).ownMany":  "histogram.(*Layout).slot histogram.(*shard).ownCount",
@@ -40,7 +39,8 @@ var pinned = map[string]string{
 	"upstream/lb.(*edf).down": "runtime.panicBounds",
 }
 
-// TestPinned reads what the compiler made of the functions that pin.
+// TestPinned reads what the compiler made of the functions that pin or hold. It marks where
+// the runtime must not preempt a goroutine with PCDATA $0, $-2.
 func TestPinned(t *testing.T) {
 	if !percpu.Enabled {
 		t.Skip("this build does not pin")
@@ -58,12 +58,18 @@ func TestPinned(t *testing.T) {
 		t.Fatalf("go build: %v\n%.2000s", err, out)
 	}
 	seen := make(map[string]bool)
-	in := ""
+	in, holds, marked := "", false, false
 	for line := range strings.Lines(string(out)) {
 		if name, _, ok := strings.Cut(line, " STEXT "); ok {
 			in = strings.TrimPrefix(name, modulePath+"/")
-			seen[in] = true
+			seen[in], holds, marked = true, false, false
 			continue
+		}
+		if _, mark, ok := strings.Cut(line, "\tPCDATA\t$0, $"); ok {
+			marked = strings.TrimSpace(mark) == "-2"
+			if holds && !marked {
+				t.Errorf("%s holds its slot where it can be preempted: %s", in, strings.TrimSpace(line))
+			}
 		}
 		_, callee, ok := strings.Cut(line, "\tCALL\t")
 		if !ok {
@@ -75,10 +81,16 @@ func TestPinned(t *testing.T) {
 			callee = "indirect"
 		}
 		allowed, known := pinned[in]
+		if callee == "runtime.getm" {
+			holds = true
+			if !marked {
+				t.Errorf("%s holds its slot and is not marked go:nosplit", in)
+			}
+		}
 		switch {
-		case callee == "runtime.procPin" && !known:
-			t.Errorf("%s pins: add it to the table", in)
-		case !known, callee == "runtime.procPin", callee == "runtime.procUnpin", strings.HasPrefix(callee, "runtime.morestack"):
+		case !known && (callee == "runtime.procPin" || callee == "runtime.getm"):
+			t.Errorf("%s pins or holds: add it to the table", in)
+		case !known, callee == "runtime.getm", callee == "runtime.procPin", callee == "runtime.procUnpin", strings.HasPrefix(callee, "runtime.morestack"):
 		case slices.Contains(strings.Fields(allowed), callee), slices.Contains(strings.Fields(allowed), "unpinned:"+callee):
 		default:
 			t.Errorf("%s is pinned and calls %s: %s", in, callee, strings.TrimSpace(line))
@@ -97,10 +109,10 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// pins reports whether f calls percpu.Pin.
+// pins reports whether f calls percpu.Pin or percpu.Hold.
 func pins(f file) (found bool) {
 	ast.Inspect(f.ast, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Pin" {
+		if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Pin" || s.Sel.Name == "Hold") {
 			x, ok := s.X.(*ast.Ident)
 			found = found || ok && x.Name == "percpu"
 		}
