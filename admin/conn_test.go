@@ -377,8 +377,12 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	if err := s.Listen(); err != ErrClosed {
 		t.Errorf("Listen after the end: %v", err)
 	}
-	if err := s.Serve(must(net.Listen("tcp", "127.0.0.1:0"))); err != ErrClosed {
+	ln := must(net.Listen("tcp", "127.0.0.1:0"))
+	if err := s.Serve(ln); err != ErrClosed {
 		t.Errorf("Serve after the end: %v", err)
+	}
+	if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve after the end leaves the listener open: %v", err)
 	}
 }
 

@@ -125,6 +125,7 @@ func TestStatsOfThePastRefuses(t *testing.T) {
 		"at=30s":                 "at: \"30s\" is neither a time ago, such as -30s, nor a time such as 2026-01-02T03:04:05Z\n",
 		"since=yesterday":        "since: \"yesterday\" is neither a time ago, such as -30s, nor a time such as 2026-01-02T03:04:05Z\n",
 		"at=-1h":                 "at: the history does not reach back that far: 2026-01-02T02:04:30Z is before 2026-01-02T03:04:00Z\n",
+		"at=-1h&since=-10s":      "at: the history does not reach back that far: 2026-01-02T02:04:30Z is before 2026-01-02T03:04:00Z\n",
 		"at=-20s&since=-10s":     "since: the moment is after that of at\n",
 		"at=-30s&rate":           "rate: the history has no step before this moment\n",
 		"at=-10s&format=html":    "at, since and rate need format=text or format=json\n",

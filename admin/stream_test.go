@@ -46,6 +46,28 @@ func linesText(n int) string {
 	return b.String()
 }
 
+// TestResponsesThatFit expects the length of responses that fill the buffer, however
+// they are written.
+func TestResponsesThatFit(t *testing.T) {
+	s := start(t, Config{})
+	for path, write := range map[string]func(*Response, int) (int, error){
+		"/bytes": func(w *Response, n int) (int, error) { return w.Write(make([]byte, n)) },
+		"/text":  func(w *Response, n int) (int, error) { return w.WriteString(strings.Repeat("x", n)) },
+	} {
+		for _, more := range []int{0, 1} {
+			s.Handle(Endpoint{Path: path, Serve: func(w *Response, _ *Request) error {
+				_, err := write(w, responseBuffer+more)
+				return err
+			}})
+			a := parseAnswers(t, talk(t, s, request("GET "+path+" HTTP/1.1", "Connection: close")))
+			if len(a) != 1 || len(a[0].body) != responseBuffer+more || (a[0].header.Get("content-length") != "") != (more == 0) {
+				t.Errorf("%s: %d bytes more than fit: %d bytes, %v", path, more, len(a[0].body), a[0].header)
+			}
+			s.Remove(path)
+		}
+	}
+}
+
 // TestStreamsArriveWhole sends responses with sizes around the buffer size in chunks
 // with sizes around it, plain and compressed, over HTTP/1.1 and 1.0.
 func TestStreamsArriveWhole(t *testing.T) {
