@@ -33,8 +33,9 @@
 // What Hold relies on: the runtime interrupts a running goroutine by a signal, and
 // the handler lets it continue where the compiler marked the code as an unsafe
 // point, which is all of a nosplit function but its calls. TestPinned checks the
-// marks and the calls in what the compiler made. Building these packages without
-// inlining (-gcflags=-l) would turn inlined code into calls, and break histograms.
+// marks and the calls in what the compiler made. In programs for debugging or for
+// measuring coverage (-gcflags=-l, -cover), the compiler inlines less, and hot
+// histograms can lose a value when they are preempted.
 //
 // Pin and Hold use functions of the runtime that are not part of its API. They
 // are therefore compiled in only for amd64, the gc toolchain and the Go releases it
