@@ -181,6 +181,7 @@ func TestPassedSockets(t *testing.T) {
 		{"no-number", "7", "x", "", `error: LISTEN_FDS is "x", not a number of sockets in [0,256]`},
 		{"negative", "7", "-1", "", `error: LISTEN_FDS is "-1", not a number`},
 		{"too-many", "7", "257", "", `error: LISTEN_FDS is "257", not a number`},
+		{"most", "7", "256", "", "error: descriptor 3, which LISTEN_FDS announces, is not open"},
 		{"names", "7", "2", "a:b:c", "error: LISTEN_FDNAMES has 3 names for 2 sockets"},
 		{"closed", "7", "1", "a", "error: descriptor 3, which LISTEN_FDS announces, is not open"},
 	} {
