@@ -273,10 +273,11 @@ func (c *Cursor) AppendValue(dst []byte) []byte {
 	case variantFloat:
 		return AppendFloat(dst, math.Float64frombits(v))
 	case variantGauge:
-		return strconv.AppendInt(dst, int64(v), 10)
-	default:
-		return strconv.AppendUint(dst, v, 10)
+		if int64(v) < 0 {
+			return strconv.AppendInt(dst, int64(v), 10)
+		}
 	}
+	return appendUint(dst, v)
 }
 
 // AppendFloat appends x in the format of gauges: without a decimal point if it
