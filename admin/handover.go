@@ -35,21 +35,10 @@ func (s *Server) inheritedListener(p *socket, address string) (net.Listener, err
 	if p.inherited == nil {
 		return nil, nil
 	}
-	ln, err := inherited(p.inherited)
+	file := p.inherited
 	p.inherited = nil
-	if err != nil {
-		return nil, err
-	}
-	addr, err := parseAddress(address)
-	if u, ok := ln.(*net.UnixListener); ok && err == nil && addr.unix != "" && addr.unix[0] != '@' {
-		owned, err := unixsock.Adopt(u, addr.unix)
-		if err != nil {
-			return nil, errors.Join(err, u.Close())
-		}
-		owned.Keep(true) // until KeepPath changes that
-		return owned, nil
-	}
-	return ln, nil
+	addr, _ := parseAddress(address) // has no path if it is wrong
+	return inherited(file, addr.unix)
 }
 
 // File returns a duplicate of the socket bound by Listen, for the successor.

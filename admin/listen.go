@@ -43,7 +43,7 @@ func listen(cfg *Config) (net.Listener, error) {
 	var ln net.Listener
 	switch {
 	case cfg.Socket != nil:
-		return inherited(cfg.Socket)
+		return inherited(cfg.Socket, "")
 	case strings.HasPrefix(addr.unix, "@"):
 		ln, err = net.Listen("unix", addr.unix)
 	case addr.unix != "":
@@ -66,10 +66,9 @@ func listen(cfg *Config) (net.Listener, error) {
 	return ln, nil
 }
 
-// inherited returns the listener of a socket bound by another process.
-func inherited(f *os.File) (net.Listener, error) {
-	ln, err := net.FileListener(f)
-	_ = f.Close() // ln has a duplicate
+// inherited returns the listener of a socket bound by another process, with its path.
+func inherited(f *os.File, path string) (net.Listener, error) {
+	ln, err := unixsock.Inherit(f, path)
 	if err != nil {
 		return nil, fmt.Errorf("admin: the inherited socket %s: %w", f.Name(), err)
 	}

@@ -115,6 +115,27 @@ func Adopt(ln *net.UnixListener, path string) (*Listener, error) {
 	return &Listener{UnixListener: ln, path: p}, nil
 }
 
+// Inherit returns the listener of a socket that another process has bound, and takes
+// ownership of the file. path is that of a unix socket; closing the listener leaves it to
+// the other process unless [Listener.Keep] changes that.
+func Inherit(file *os.File, path string) (net.Listener, error) {
+	ln, err := net.FileListener(file)
+	_ = file.Close() // ln has a duplicate
+	if err != nil {
+		return nil, err
+	}
+	u, ok := ln.(*net.UnixListener)
+	if !ok || path == "" || path[0] == '@' {
+		return ln, nil
+	}
+	l, err := Adopt(u, path)
+	if err != nil {
+		return nil, errors.Join(err, u.Close())
+	}
+	l.Keep(true)
+	return l, nil
+}
+
 func prepare(path string, mode fs.FileMode, group string) error {
 	if group != "" {
 		gid, err := GroupID(group)

@@ -130,15 +130,7 @@ func (l *Listener) bind() (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(l.cfg.Address, "unix:")
 	if file := l.inherited; file != nil {
 		l.inherited = nil
-		ln, err := net.FileListener(file)
-		_ = file.Close() // the listener has its own
-		if err != nil {
-			return nil, err
-		}
-		if u, ok := ln.(*net.UnixListener); ok && path[0] != '@' {
-			return inherit(u, path)
-		}
-		return ln, nil
+		return unixsock.Inherit(file, path)
 	}
 	switch {
 	case !isUnix:
@@ -147,17 +139,6 @@ func (l *Listener) bind() (net.Listener, error) {
 		return net.Listen("unix", path)
 	}
 	return unixsock.Listen(path, l.cfg.Mode, "")
-}
-
-// inherit returns a listener that does not remove its path, which the other process
-// still uses, unless KeepPath changes that.
-func inherit(u *net.UnixListener, path string) (net.Listener, error) {
-	l, err := unixsock.Adopt(u, path)
-	if err != nil {
-		return nil, errors.Join(err, u.Close())
-	}
-	l.Keep(true)
-	return l, nil
 }
 
 // Addr returns the bound address, nil before Listen.
