@@ -163,6 +163,8 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"lint /nowhere":                                     "error: open /nowhere: ",
 		"top x":                                             "error: Couldn't find match for argument: x\n",
 		"top --sort size":                                   "error: unknown column 'size': want one of name, type, value, rate, change, changed\n",
+		"top --interval 30.001s":                            "error: interval 30.001s is not between 1s and 30s\n",
+		"top --interval 30s --address x":                    "error: address 'x' is not http://host:port",
 		"top --interval 10ms":                               "error: interval 10ms is not between 1s and 30s\n",
 		"top --address x":                                   "error: address 'x' is not http://host:port",
 		"send --address 127.0.0.1:8125":                     "error: address '127.0.0.1:8125' is not udp://host:port",

@@ -119,9 +119,11 @@ func TestSendEndsAtALineThatFails(t *testing.T) {
 	if err := s.sendAll(lines, func(int) { t.Error("a line is too long") }); !errors.Is(err, io.ErrClosedPipe) || lines.Len() == 0 {
 		t.Errorf("%v, with %d bytes unread", err, lines.Len())
 	}
-	s.batch = nil
-	if err := s.sendAll(strings.NewReader("a:1|c\n"), nil); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("the last batch: %v", err)
+	for _, line := range []string{"a:1|c", strings.Repeat("x", maxSentLine)} {
+		s.batch = nil
+		if err := s.sendAll(strings.NewReader(line+"\n"), func(int) { t.Error("a line is too long") }); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the last batch, %.9s: %v", line, err)
+		}
 	}
 }
 
@@ -141,6 +143,7 @@ func TestSendReportsFailures(t *testing.T) {
 		{strings.NewReader("a:1|c"), "tcp://" + closedport.TCP(t).String(), "connection refused\n"},
 		{strings.NewReader("a:1|c"), "unixgram:/nowhere/s", "no such file or directory\n"},
 		{strings.NewReader("a:1|c\n" + strings.Repeat("x", 1<<20) + "\n"), to, "error: line 2 is longer than 65507 bytes\n"},
+		{strings.NewReader(strings.Repeat(strings.Repeat("x", maxSentLine+1)+"\n", 2)), to, "error: line 2 is longer than 65507 bytes\n"},
 		{iotest.ErrReader(errors.New("unplugged")), to, "error: unplugged\n"},
 	} {
 		status, _, stderr := invoke(tt.stdin, "send", "--address", tt.address)

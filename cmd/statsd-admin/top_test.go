@@ -1,9 +1,26 @@
 package main
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/top"
 )
+
+// TestTopTriesAgain gives up if the server refuses, not if it fails.
+func TestTopTriesAgain(t *testing.T) {
+	for status, gives := range map[int]bool{400: true, 404: true, 499: true, 500: false, 503: false} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		_, err := (&client{address: s.URL}).body(t.Context(), "/stats")
+		if _, refused := errors.AsType[*top.Refused](err); err == nil || refused != gives {
+			t.Errorf("%d: %v, refused is %v", status, err, refused)
+		}
+		s.Close()
+	}
+}
 
 func TestUnicodeLocale(t *testing.T) {
 	for env, want := range map[string]bool{"": false, "LANG=C": false, "LANG=en_US.UTF-8": true, "LANG=de_DE.utf8": true, "LC_ALL=C LANG=C.UTF-8": false, "LC_ALL=C.UTF-8 LANG=C": true,
