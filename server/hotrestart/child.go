@@ -226,6 +226,9 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 	if k == askSockets { // the parent first ends its own, and may wait as long for that
 		wait *= 2
 	}
+	if sent != nil { // nothing is answered: only what has arrived counts
+		wait = lateRead
+	}
 	for c.gone == nil {
 		m, err := c.link.receive(wait)
 		if err != nil {

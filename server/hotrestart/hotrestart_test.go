@@ -672,6 +672,45 @@ func TestHalfABatch(t *testing.T) {
 	}
 }
 
+// TestUnsentQuestion: a question that cannot be sent fails without waiting for an answer,
+// though the parent keeps the connection open.
+func TestUnsentQuestion(t *testing.T) {
+	cfg := Config{Path: filepath.Join(t.TempDir(), "hot"), Timeout: 20 * time.Second}
+	ln, err := net.ListenUnix("unix", cfg.address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		c, err := ln.AcceptUnix()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		l := &link{conn: c, timeout: time.Minute}
+		_ = l.send(answerHello, Origin{time.Unix(0, 0), 1}.append(nil))
+		<-over
+	}()
+	cfg.Epoch = 1
+	c, err := Dial(cfg, Successor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.link.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if err := c.Stats(); !errors.Is(err, ErrGone) || !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("error %v, want that of the question", err)
+	}
+	if took := time.Since(begin); took > cfg.Timeout/2 {
+		t.Errorf("failed after %v", took)
+	}
+}
+
 // TestLastAcknowledgement: without it the last stats are still to be flushed if the
 // successor has left, and not if it can still read them.
 func TestLastAcknowledgement(t *testing.T) {
