@@ -517,9 +517,9 @@ func TestBrokenTreesAreLeftOut(t *testing.T) {
 			}
 			stats, s := newStats()
 			l := mustNew(t, Config{Stats: s, Layers: []Layer{{Name: "d", Kind: Disk, SymlinkRoot: root}, {Name: "a", Kind: Admin}}})
-			want, wantStats := "d a", "1 0"
+			want, wantStats := "d a", "1 0 0 1"
 			if tt.want != "" {
-				want, wantStats = "a", "0 1"
+				want, wantStats = "a", "0 1 0 1"
 			}
 			if got := strings.Join(l.Snapshot().Layers(), " "); got != want || !strings.HasPrefix(stats.line(), wantStats) {
 				t.Errorf("layers %q, stats %s", got, stats.line())
