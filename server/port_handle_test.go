@@ -314,3 +314,62 @@ func TestListenerHTTPStats(t *testing.T) {
 		}
 	}
 }
+
+// TestHijackedResponses counts what handlers send on connections that they take over.
+func TestHijackedResponses(t *testing.T) {
+	for name, c := range map[string]struct {
+		sends string
+		begin int // status that is set before
+		want  string
+	}{
+		"upgrade":  {sends: "HTTP/1.1 101 Switching Protocols\r\n\r\nhello", want: "1xx"},
+		"begun":    {begin: http.StatusSwitchingProtocols, sends: "hello", want: "1xx"},
+		"connect":  {sends: "HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 500", want: "2xx"},
+		"refused":  {sends: "HTTP/1.0 502 Bad Gateway\r\n\r\n", want: "5xx"},
+		"nothing":  {},
+		"no-http":  {sends: "hello"},
+		"no-digit": {sends: "HTTP/1.1 2x0 OK\r\n\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, server.Config{Admin: anyPort(), Loggers: quiet(t), Listeners: []server.Listener{{
+				Name: "web", Address: "127.0.0.1:0", HTTP: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if c.begin != 0 {
+						w.WriteHeader(c.begin)
+					}
+					conn, rw, err := w.(http.Hijacker).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _ = rw.WriteString(c.sends)
+					_ = rw.Flush()
+					_ = conn.Close()
+				}),
+			}}})
+			conn, err := net.Dial("tcp", r.Listeners().List()[0].Addresses[0].String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(conn); !strings.HasSuffix(string(b), c.sends) || err != nil {
+				t.Errorf("got %q, %v", b, err)
+			}
+			eventually(t, "the request ends", func() bool {
+				return r.get(t, "/stats?filter=^http.web.downstream_rq_completed$") == "http.web.downstream_rq_completed: 1\n"
+			})
+			for _, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
+				want := "0"
+				if class == c.want {
+					want = "1"
+				}
+				stat := "http.web.downstream_rq_" + class
+				if got := r.get(t, "/stats?filter=^"+stat+"$"); got != stat+": "+want+"\n" {
+					t.Errorf("got %q, want %s", got, want)
+				}
+			}
+		})
+	}
+}

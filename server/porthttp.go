@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -134,14 +136,12 @@ func (h *httpPort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.rqActive.Inc()
 	whole := false
 	defer func() { // also after a panic
-		if whole && a.status == 0 { // net/http answers 200
+		if whole && a.status == 0 && !a.hijacked { // net/http answers 200
 			a.start(http.StatusOK)
 		}
-		for i := range h.rqCompleted {
-			if class := a.status/100 - 1; class >= 0 && class < len(h.rqClass[i]) {
-				h.rqClass[i][class].Inc()
-			}
-			h.rqCompleted[i].Inc()
+		h.countClass(a.status)
+		for _, n := range h.rqCompleted {
+			n.Inc()
 		}
 		h.rqTime.RecordDuration(time.Since(begin))
 		c.served(!whole || a.late)
@@ -150,6 +150,15 @@ func (h *httpPort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.server.abort()
 	h.cfg.HTTP.ServeHTTP(a, r)
 	whole = true
+}
+
+// countClass counts a response by the class of its status; 0 is none.
+func (h *httpPort) countClass(status int) {
+	for i := range h.rqClass {
+		if class := status/100 - 1; class >= 0 && class < len(h.rqClass[i]) {
+			h.rqClass[i][class].Inc()
+		}
+	}
 }
 
 // abort is deferred by handlers: it reports a panic and breaks the connection.
@@ -175,9 +184,10 @@ type fullWriter interface {
 // httpAnswer notes the status of a response.
 type httpAnswer struct {
 	fullWriter
-	conn   *httpConn
-	status int
-	late   bool // the client had left when it began
+	conn     *httpConn
+	status   int
+	late     bool // the client had left when it began
+	hijacked bool
 }
 
 // start is called before the first byte.
@@ -218,6 +228,15 @@ func (a *httpAnswer) Flush() {
 	a.fullWriter.Flush()
 }
 
+// Hijack implements [http.Hijacker]. If no response has begun, the first bytes that the
+// handler then writes to the connection are the response that is counted.
+func (a *httpAnswer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := a.fullWriter.Hijack()
+	a.hijacked = err == nil
+	a.conn.raw.Store(a.hijacked && a.status == 0)
+	return c, rw, err
+}
+
 // Accept implements [net.Listener].
 func (h *httpPort) Accept() (net.Conn, error) {
 	c, err := h.port.Accept()
@@ -241,6 +260,7 @@ type httpConn struct {
 	timedOut atomic.Bool // a request did not arrive in time
 	gone     atomic.Bool // the client closed the connection
 	stopping atomic.Bool // net/http interrupts its own Read
+	raw      atomic.Bool // hijacked, and no response has begun
 	once     sync.Once
 	err      error // of Close
 }
@@ -294,6 +314,9 @@ func (c *httpConn) Write(b []byte) (int, error) {
 	if d := c.port.cfg.WriteTimeout; d > 0 {
 		_ = c.SetWriteDeadline(time.Now().Add(d)) // a closed one shows it in Write
 	}
+	if c.raw.CompareAndSwap(true, false) {
+		c.port.countClass(statusOf(b))
+	}
 	n, err := c.Conn.Write(b)
 	c.port.cxTxBytes.Add(uint64(n))
 	if err != nil {
@@ -301,6 +324,16 @@ func (c *httpConn) Write(b []byte) (int, error) {
 		c.broken.Store(c.serving.Load())
 	}
 	return n, err
+}
+
+// statusOf returns the status of a response of HTTP/1, or 0 if b does not begin one.
+func statusOf(b []byte) int {
+	const before, digits = len("HTTP/1.1 "), 3
+	if len(b) < before+digits || !bytes.HasPrefix(b, []byte("HTTP/1.")) {
+		return 0
+	}
+	status, _ := strconv.Atoi(string(b[before : before+digits]))
+	return status
 }
 
 // failed notes whether an error means that the client closed the connection.
