@@ -242,6 +242,11 @@ func TestHeadOfAnotherProgram(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.name, h, err)
 		}
 	}
+	for k, want := range map[kind]kind{askHello: 1, tellAck: 9, answerRefused: 109, answerParcels: 116} {
+		if k != want {
+			t.Errorf("a kind of message has number %d, in other programs with protocol %d it has %d", k, protocol, want)
+		}
+	}
 }
 
 // TestMalformedPayloads: what cannot be read ends as an error, and a reader that has
