@@ -25,7 +25,7 @@ type batch struct {
 	head    []byte // encoded field of ResourceMetrics: its resource
 	scope   []byte // encoded field of ScopeMetrics: its scope
 	delta   bool   // temporality of sums and histograms
-	metrics []byte // room of ahead bytes, then encoded Metric messages
+	metrics []byte // encoded Metric messages
 	points  int
 
 	family     *store.Name // of the open metric, nil if it has none
@@ -109,28 +109,18 @@ func (b *batch) close() {
 	b.field, b.family = 0, nil
 }
 
-// request returns the request and empties the batch. What comes before the metrics is
-// put before them where they are, and the next batch gets memory of its own, unless much
-// of the memory would be empty.
+// request returns the request and empties the batch.
 func (b *batch) request() []byte {
 	b.close()
-	scope := len(b.scope) + len(b.metrics) - b.ahead()
+	scope := len(b.scope) + len(b.metrics)
 	resource := len(b.head) + protobuf.BytesLen(scope)
-	whole := protobuf.BytesLen(resource)
-	from := b.ahead() + scope - len(b.scope) - whole
-	dst := binary.AppendUvarint(append(b.metrics[from:from], 1<<3|protobuf.Bytes), uint64(resource))
+	dst := make([]byte, 0, protobuf.BytesLen(resource))
+	dst = binary.AppendUvarint(append(dst, 1<<3|protobuf.Bytes), uint64(resource))
 	dst = binary.AppendUvarint(append(append(dst, b.head...), 2<<3|protobuf.Bytes), uint64(scope))
-	_ = append(dst, b.scope...)
-	dst, b.metrics, b.points = b.metrics[from:], b.metrics[:b.ahead()], 0
-	if len(dst) < cap(dst)/4*3 {
-		return append([]byte(nil), dst...)
-	}
-	b.metrics = make([]byte, b.ahead(), b.ahead()+len(dst)+len(dst)/16)
+	dst = append(append(dst, b.scope...), b.metrics...)
+	b.metrics, b.points = b.metrics[:0], 0
 	return dst
 }
-
-// ahead is the room before the metrics for all that comes before them in a request.
-func (b *batch) ahead() int { return len(b.head) + len(b.scope) + 2*(1+binary.MaxVarintLen32) }
 
 // begin starts a point of the open metric; its attributes come first.
 func (b *batch) begin() { b.metrics, b.point = protobuf.Open(b.metrics, 1) }

@@ -151,7 +151,6 @@ func New(cfg Config) (*Sink, error) {
 		head:  protobuf.AppendBytes(nil, 1, resource),
 		scope: protobuf.AppendBytes(nil, 1, protobuf.AppendBytes(nil, 1, "statsd-admin")), delta: cfg.Delta,
 	}
-	s.batch.metrics = make([]byte, s.batch.ahead())
 	for _, field := range []int{attributesNumber, attributesExponential, attributesExplicit} {
 		for _, t := range cfg.Tags {
 			s.own[field] = append(s.own[field], fixed(field, t))
