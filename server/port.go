@@ -57,7 +57,9 @@ type Listener struct {
 	// HTTP handles the requests on the listener; set it instead of Serve. Its
 	// connections, requests and responses are counted below http.<Name>, with the
 	// metrics of Envoy's connection manager, and its responses also below
-	// listener.<address>.http.<Name>. Responses ask clients to close their connections
+	// listener.<address>.http.<Name>. With TLS, listener.<address>.ssl.handshake and
+	// listener.<address>.ssl.connection_error count the handshakes that completed and
+	// failed; failures are logged at debug, at most one a second. Responses ask clients to close their connections
 	// while [lifecycle.Server.ShouldClose] is true. When the server ends, running
 	// requests have 5 s. Programs that need other settings call [http.Server] in Serve.
 	HTTP http.Handler

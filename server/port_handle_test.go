@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -371,5 +374,61 @@ func TestHijackedResponses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestListenerHandshakes counts the TLS handshakes of a listener for HTTP. Of many
+// failures the log shows the first.
+func TestListenerHandshakes(t *testing.T) {
+	dir := t.TempDir()
+	pair(t, dir, 0xa2, time.Now().Add(time.Hour))
+	log := filepath.Join(dir, "app.log")
+	loggers, err := logctl.New(logctl.Config{Level: logctl.Debug, Path: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, server.Config{Admin: anyPort(), Loggers: loggers, LogFile: loggers, Listeners: []server.Listener{{
+		Name: "web", Address: "127.0.0.1:0", HTTP: http.NotFoundHandler(), TLS: &certs.Files{Chain: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")},
+	}}})
+	at := r.Listeners().List()[0].Addresses[0].String()
+	const failures = 20
+	var first string
+	begin := time.Now()
+	for i := range failures {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = c.LocalAddr().String()
+		}
+		_, _ = io.WriteString(c, "canary canary\n")
+		_, _ = io.Copy(io.Discard, c)
+		_ = c.Close()
+	}
+	took := time.Since(begin)
+	good, err := tls.Dial("tcp", at, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(good, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	_, _ = io.Copy(io.Discard, good)
+	_ = good.Close()
+	for name, want := range map[string]string{"handshake": "1", "connection_error": strconv.Itoa(failures)} {
+		stat := "listener." + strings.ReplaceAll(at, ":", "_") + ".ssl." + name
+		eventually(t, stat+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+stat+"$") == stat+": "+want+"\n" })
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "TLS handshake failed"); n < 1 || n > 1+int(took/time.Second) {
+		t.Errorf("%d lines in %v, want 1 a second:\n%s", n, took, text)
+	}
+	if !strings.Contains(string(text), first) || !strings.Contains(string(text), "does not look like a TLS handshake") || strings.Contains(string(text), "canary") {
+		t.Errorf("no peer %s, no reason or the text of the peer:\n%s", first, text)
 	}
 }

@@ -42,6 +42,9 @@ type httpPort struct {
 	cxDestroy, cxDestroyActiveRq                     [3]*store.Counter // in all, by us, by the client
 	rqCompleted                                      [2]*store.Counter // the second one is below listener.<address>
 	rqClass                                          [2][5]*store.Counter
+
+	handshakes, handshakeErrors *store.Counter            // below listener.<address>; nil without TLS
+	handshakeLogged             atomic.Pointer[time.Time] // when a failure was last logged, at most every second
 }
 
 func (s *Server) newHTTPPort(p *port) *httpPort {
@@ -70,7 +73,13 @@ func (s *Server) newHTTPPort(p *port) *httpPort {
 	for i, side := range [...]string{"", "_local", "_remote"} {
 		h.cxDestroy[i], h.cxDestroyActiveRq[i] = counter("cx_destroy"+side), counter("cx_destroy"+side+"_active_rq")
 	}
-	of := own.Scope("listener." + statPart(listeners.FromNet(p.Addr()).String()) + "." + name)
+	listener := "listener." + statPart(listeners.FromNet(p.Addr()).String())
+	if p.tls != nil {
+		of := own.Scope(listener + ".ssl")
+		of.Help(map[string]string{"handshake": "Completed TLS handshakes.", "connection_error": "Failed TLS handshakes."})
+		h.handshakes, h.handshakeErrors = of.Counter("handshake"), of.Counter("connection_error")
+	}
+	of := own.Scope(listener + "." + name)
 	of.Help(map[string]string{"downstream_rq_completed": "Responses.", "downstream_rq_2xx": "Responses by class of status."})
 	for i, sc := range [...]*store.Scope{sc, of} {
 		h.rqCompleted[i] = sc.Counter("downstream_rq_completed")
@@ -260,6 +269,7 @@ type httpConn struct {
 	timedOut atomic.Bool // a request did not arrive in time
 	gone     atomic.Bool // the client closed the connection
 	stopping atomic.Bool // net/http interrupts its own Read
+	greeted  atomic.Bool // the TLS handshake has ended
 	raw      atomic.Bool // hijacked, and no response has begun
 	once     sync.Once
 	err      error // of Close
@@ -276,10 +286,20 @@ func (c *httpConn) handshake() error {
 		return nil
 	}
 	err := t.Handshake()
+	first := !c.greeted.Swap(true)
 	if err == nil {
+		if first {
+			c.port.handshakes.Inc()
+		}
 		return nil
 	}
-	c.port.log.Debug("TLS handshake failed", "peer", c.RemoteAddr(), "error", err)
+	if first {
+		c.port.handshakeErrors.Inc()
+		now, before := time.Now(), c.port.handshakeLogged.Load()
+		if (before == nil || now.Sub(*before) >= time.Second) && c.port.handshakeLogged.CompareAndSwap(before, &now) {
+			c.port.log.Debug("TLS handshake failed", "peer", c.RemoteAddr(), "error", err)
+		}
+	}
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) && header.Conn != nil {
 		_, _ = io.WriteString(header.Conn, plainAnswer)
