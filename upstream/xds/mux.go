@@ -111,6 +111,7 @@ func (m *mux) follow(s *subscription) (stop func()) {
 			e = new(entry)
 			t.entries[s.name] = e
 		}
+		s.place, s.freshPlace = len(e.subscribers), len(e.fresh)
 		e.subscribers = append(e.subscribers, s)
 		e.fresh = append(e.fresh, s)
 		m.newcomers = m.newcomers || e.latest != nil
@@ -129,12 +130,24 @@ func (m *mux) leave(s *subscription) {
 		t.all = nil
 	}
 	if e := t.entries[s.name]; e != nil {
-		is := func(x *subscription) bool { return x == s }
-		e.subscribers = slices.DeleteFunc(e.subscribers, is)
-		e.fresh = slices.DeleteFunc(e.fresh, is)
+		e.subscribers = removed(e.subscribers, s, func(s *subscription) *int { return &s.place })
+		e.fresh = removed(e.fresh, s, func(s *subscription) *int { return &s.freshPlace })
 	}
 	t.changed = true
 	m.notify()
+}
+
+// removed returns list without x, if that is at its place. The last member takes the
+// place, so that many can leave one after another.
+func removed[T any](list []*T, x *T, place func(*T) *int) []*T {
+	i, last := *place(x), len(list)-1
+	if i > last || list[i] != x {
+		return list
+	}
+	list[i] = list[last]
+	*place(list[i]) = i
+	list[last] = nil
+	return list[:last]
 }
 
 // topicLocked returns the topic of a kind. m.mu is held.

@@ -137,12 +137,13 @@ func (s *secrets) Follow(src *config.SecretSource, k config.SecretKind, u transp
 	}
 	f.uses++
 	s.mu.Unlock()
-	f.join(u)
-	return sync.OnceFunc(func() { s.leave(key, f, u) })
+	x := &secretUse{user: u}
+	f.join(x)
+	return sync.OnceFunc(func() { s.leave(key, f, x) })
 }
 
-// leave removes user u, and the subscription with the last user.
-func (s *secrets) leave(key string, f *secretFeed, u transport.SecretUser) {
+// leave removes a use, and the subscription with the last one.
+func (s *secrets) leave(key string, f *secretFeed, x *secretUse) {
 	s.mu.Lock()
 	if f.uses--; f.uses == 0 {
 		delete(s.feeds, key)
@@ -155,7 +156,7 @@ func (s *secrets) leave(key string, f *secretFeed, u transport.SecretUser) {
 	s.mu.Unlock()
 	f.using.Lock() // not mu, which is held while other users read files
 	defer f.using.Unlock()
-	f.users = slices.DeleteFunc(f.users, func(x transport.SecretUser) bool { return x == u })
+	f.users = removed(f.users, x, func(x *secretUse) *int { return &x.place })
 }
 
 // feedKey identifies a secret by kind, name and source.
@@ -165,6 +166,12 @@ func feedKey(src *config.SecretSource, k config.SecretKind) string {
 		return fmt.Sprintf("%p", src)
 	}
 	return string(key) + " " + k.String()
+}
+
+// secretUse is one use of a secret, until it is stopped.
+type secretUse struct {
+	user  transport.SecretUser
+	place int // in secretFeed.users; guarded by its using
 }
 
 // secretFeed follows one secret for all contexts that use it.
@@ -182,7 +189,7 @@ type secretFeed struct {
 	cancel  context.CancelFunc
 
 	using sync.Mutex // guards users, held briefly; locked after mu
-	users []transport.SecretUser
+	users []*secretUse
 
 	mu       sync.Mutex           // held while a secret is applied and while users join
 	current  *decode.ParsedSecret // nil before the first accepted update
@@ -222,23 +229,24 @@ func (f *secretFeed) run(ctx context.Context) {
 	f.c.follow(ctx, secretKind, f.source.Name, f.source.Source, f, f.stats, f.scope)
 }
 
-func (f *secretFeed) join(u transport.SecretUser) {
-	if f.admit(u) {
-		u.Answered()
+func (f *secretFeed) join(x *secretUse) {
+	if f.admit(x) {
+		x.user.Answered()
 	}
 }
 
-// admit adds u to the users and reports whether there was a first response.
-func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
+// admit adds x to the users and reports whether there was a first response.
+func (f *secretFeed) admit(x *secretUse) (answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.using.Lock()
-	f.users = append(f.users, u)
+	x.place = len(f.users)
+	f.users = append(f.users, x)
 	f.using.Unlock()
 	if f.current == nil {
 		return f.answered
 	}
-	commit, err := u.Prepare(f.read)
+	commit, err := x.user.Prepare(f.read)
 	if err == nil {
 		commit()
 	} else {
@@ -250,7 +258,11 @@ func (f *secretFeed) admit(u transport.SecretUser) (answered bool) {
 func (f *secretFeed) list() []transport.SecretUser {
 	f.using.Lock()
 	defer f.using.Unlock()
-	return slices.Clone(f.users)
+	list := make([]transport.SecretUser, len(f.users))
+	for i, x := range f.users {
+		list[i] = x.user
+	}
+	return list
 }
 
 // started implements [sink].

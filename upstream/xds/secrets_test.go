@@ -792,7 +792,7 @@ func TestSecretsAreAppliedOnceUnlessRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			f, u := c.newSecretFeed(&config.SecretSource{Name: "cert"}, config.CertificateSecret), new(pickyUser)
-			f.join(u)
+			f.join(&secretUse{user: u})
 			receive := func(change bool, given int, refused uint64) {
 				t.Helper()
 				changed, faults := f.apply(&update{full: true, resources: tt.receive()})

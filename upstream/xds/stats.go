@@ -71,6 +71,8 @@ type subscription struct {
 	// The reader counts all attempts but the first.
 	polled bool
 
+	place, freshPlace int // in the lists of its entry; guarded by the mux's mu
+
 	guard guard.Guard
 	once  sync.Once
 	timer *time.Timer
