@@ -130,6 +130,22 @@ func TestExitStatusOfSubcommandsIsDocumented(t *testing.T) {
 	}
 }
 
+// TestGetFollowsNoRedirect: the token is for the address of the command line alone.
+func TestGetFollowsNoRedirect(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/here" {
+			t.Errorf("%s is requested", r.URL)
+		}
+		w.Header().Set("Location", "/there")
+		w.WriteHeader(http.StatusFound)
+		_, _ = io.WriteString(w, "elsewhere")
+	}))
+	defer s.Close()
+	if status, stdout, stderr := invoke(nil, "get", "--address", s.URL, "/here"); status != 0 || stdout != "elsewhere" || stderr != "" {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
 func TestUsageErrorsOfSubcommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"healthcheck now":                                   "error: Couldn't find match for argument: now\n",
@@ -140,6 +156,7 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"healthcheck --address ftp://127.0.0.1:1":           "error: address 'ftp://127.0.0.1:1' is not http://host:port, https://host:port or unix:PATH\n",
 		"get -X PUT /stats":                                 "error: method 'PUT' is not GET or POST\n",
 		"healthcheck --address http://a/b":                  "error: address 'http://a/b' is not http://host:port\n",
+		"healthcheck --address http://a@b:1":                "error: address 'http://a@b:1' is not http://host:port\n",
 		"healthcheck --address unix:":                       "error: address 'unix:' has no path\n",
 		"healthcheck --ca x":                                "error: --ca, --cert and --key need an address that begins with https://\n",
 		"healthcheck --address https://127.0.0.1:1 --key x": "error: --cert and --key must be used together\n",
