@@ -22,11 +22,11 @@ func TestUnwritableAddressFile(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	checkUnwritableAddressFile(t, pipe)
-	checkUnwritableAddressFile(t, filepath.Join(dir, "nowhere", "address"))
+	checkUnwritableAddressFile(t, pipe, syscall.ENXIO)
+	checkUnwritableAddressFile(t, filepath.Join(dir, "nowhere", "address"), syscall.ENOENT)
 }
 
-func checkUnwritableAddressFile(t *testing.T, path string) {
+func checkUnwritableAddressFile(t *testing.T, path string, reason error) {
 	t.Helper()
 	logFile := filepath.Join(t.TempDir(), "log")
 	loggers, err := logctl.New(logctl.Config{Level: logctl.Info, Format: "%l %n %v", Path: logFile})
@@ -34,7 +34,7 @@ func checkUnwritableAddressFile(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	start(t, server.Config{Admin: anyPort(), AdminAddressPath: path, Loggers: loggers})
-	for _, want := range []string{"critical main cannot open admin address output file " + path + " for writing.\n", "info admin admin address: 127.0.0.1:"} {
+	for _, want := range []string{"critical main cannot open admin address output file " + path + " for writing. error=\"open " + path + ": " + reason.Error() + "\"\n", "info admin admin address: 127.0.0.1:"} {
 		eventually(t, fmt.Sprintf("%q in the log", want), func() bool {
 			log, err := os.ReadFile(logFile)
 			return err == nil && strings.Contains(string(log), want)

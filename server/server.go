@@ -619,7 +619,7 @@ func (s *Server) writeAddress() {
 	}
 	if err := writeFile(path, s.admin.Addr().String()); err != nil {
 		s.log.Log(context.Background(), logctl.Critical.Slog(),
-			fmt.Sprintf("cannot open admin address output file %s for writing.", path))
+			fmt.Sprintf("cannot open admin address output file %s for writing.", path), "error", err)
 	}
 }
 
