@@ -329,6 +329,7 @@ func TestHijackedResponses(t *testing.T) {
 		"begun":    {begin: http.StatusSwitchingProtocols, sends: "hello", want: "1xx"},
 		"connect":  {sends: "HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 500", want: "2xx"},
 		"refused":  {sends: "HTTP/1.0 502 Bad Gateway\r\n\r\n", want: "5xx"},
+		"hinted":   {begin: http.StatusEarlyHints, sends: "HTTP/1.1 502 Bad Gateway\r\n\r\n", want: "5xx"},
 		"nothing":  {},
 		"no-http":  {sends: "hello"},
 		"no-digit": {sends: "HTTP/1.1 2x0 OK\r\n\r\n"},
@@ -375,6 +376,26 @@ func TestHijackedResponses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEarlyHints: a response that follows hints is counted, not the hints.
+func TestEarlyHints(t *testing.T) {
+	r := start(t, server.Config{Admin: anyPort(), Loggers: quiet(t), Listeners: []server.Listener{{
+		Name: "web", Address: "127.0.0.1:0", HTTP: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+		}),
+	}}})
+	res, err := http.Get("http://" + r.Listeners().List()[0].Addresses[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("status %d", res.StatusCode)
+	}
+	eventually(t, "the response is counted", func() bool {
+		return r.get(t, "/stats?filter=^http.web.downstream_rq_[0-9]xx$&usedonly") == "http.web.downstream_rq_2xx: 1\n"
+	})
 }
 
 // TestListenerHandshakes counts the TLS handshakes of a listener for HTTP. Of many

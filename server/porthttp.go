@@ -201,7 +201,7 @@ type httpAnswer struct {
 
 // start is called before the first byte.
 func (a *httpAnswer) start(status int) {
-	if a.status >= 200 {
+	if a.status != 0 {
 		return
 	}
 	a.status, a.late = status, a.conn.gone.Load()
@@ -215,7 +215,9 @@ func (a *httpAnswer) Unwrap() http.ResponseWriter { return a.fullWriter }
 
 // WriteHeader implements [http.ResponseWriter].
 func (a *httpAnswer) WriteHeader(status int) {
-	a.start(status)
+	if status >= 200 || status == http.StatusSwitchingProtocols { // others precede a response
+		a.start(status)
+	}
 	a.fullWriter.WriteHeader(status)
 }
 
