@@ -3,8 +3,6 @@ package config
 import (
 	"math"
 	"time"
-
-	"github.com/statsd-admin/statsd-admin/match"
 )
 
 // HealthCheckKind is the protocol of a health check.
@@ -101,12 +99,22 @@ type GRPCHealthCheck struct {
 	Metadata    []HeaderToAdd
 }
 
-// MatchCustom is the kind of a match by an extension, whose name is the Pattern.
-const MatchCustom = match.KindRegex + 1
+// MatchKind is the kind of a string match.
+type MatchKind uint8
+
+// The kinds of string matches.
+const (
+	MatchExact MatchKind = iota
+	MatchPrefix
+	MatchSuffix
+	MatchRegex // the whole text
+	MatchContains
+	MatchCustom // by an extension; Pattern is its name
+)
 
 // StringMatcher tests a text.
 type StringMatcher struct {
-	Kind       match.Kind
+	Kind       MatchKind
 	Pattern    string
 	IgnoreCase bool
 }

@@ -202,10 +202,22 @@ func New(c Config) (*Checker, error) {
 }
 
 func matcher(s *config.StringMatcher) (match.Matcher, error) {
-	if s.Kind == config.MatchCustom {
+	var kind match.Kind
+	switch s.Kind {
+	case config.MatchExact:
+		kind = match.KindExact
+	case config.MatchPrefix:
+		kind = match.KindPrefix
+	case config.MatchSuffix:
+		kind = match.KindSuffix
+	case config.MatchContains:
+		kind = match.KindContains
+	case config.MatchRegex:
+		kind = match.KindRegex
+	default:
 		return match.Matcher{}, errors.New("health: custom matchers of service names are not supported")
 	}
-	return match.New(s.Kind, s.Pattern, s.IgnoreCase)
+	return match.New(kind, s.Pattern, s.IgnoreCase)
 }
 
 // Add starts to check h. It returns false if active checks are disabled for h.

@@ -23,7 +23,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/upstreamtest"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -67,7 +66,7 @@ func probe(t *testing.T, p Prober) Outcome {
 
 func TestHTTPAnswers(t *testing.T) {
 	ranges := []config.StatusRange{{Start: 200, End: 201}}
-	service := &config.StringMatcher{Kind: match.KindPrefix, Pattern: "pay"}
+	service := &config.StringMatcher{Kind: config.MatchPrefix, Pattern: "pay"}
 	tests := []struct {
 		name   string
 		check  config.HTTPHealthCheck
@@ -92,9 +91,9 @@ func TestHTTPAnswers(t *testing.T) {
 		{"wrong body is not retriable", config.HTTPHealthCheck{Expected: ranges, Retriable: []config.StatusRange{{Start: 500, End: 600}}, Receive: [][]byte{[]byte("ok")}}, 503, nil, "no", Outcome{Kind: Active}},
 		{"service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
 		{"wrong service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "orders"}, "", Outcome{Kind: Active}},
-		{"service at the end", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: match.KindSuffix, Pattern: "ments"}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
-		{"part of the service", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: match.KindContains, Pattern: "YM", IgnoreCase: true}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
-		{"pattern of the service", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: match.KindRegex, Pattern: "p.*s"}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"service at the end", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: config.MatchSuffix, Pattern: "ments"}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"part of the service", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: config.MatchContains, Pattern: "YM", IgnoreCase: true}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
+		{"pattern of the service", config.HTTPHealthCheck{Expected: ranges, ServiceName: &config.StringMatcher{Kind: config.MatchRegex, Pattern: "p.*s"}}, 200, map[string]string{"x-proxy-upstream-healthchecked-cluster": "payments"}, "", Outcome{}},
 		{"body that is long", config.HTTPHealthCheck{Expected: ranges}, 200, nil, strings.Repeat("x", 4<<20), Outcome{}},
 		{"no service", config.HTTPHealthCheck{Expected: ranges, ServiceName: service}, 200, nil, "", Outcome{Kind: Active}},
 	}
@@ -518,7 +517,7 @@ func TestServingStatus(t *testing.T) {
 
 // TestUnsupportedService: a checker that cannot judge the name is refused.
 func TestUnsupportedService(t *testing.T) {
-	for _, s := range []config.StringMatcher{{Kind: match.KindRegex, Pattern: "("}, {Kind: config.MatchCustom}} {
+	for _, s := range []config.StringMatcher{{Kind: config.MatchRegex, Pattern: "("}, {Kind: config.MatchCustom}} {
 		if _, err := New(Config{Check: config.HealthCheck{HTTP: config.HTTPHealthCheck{ServiceName: &s}}}); err == nil {
 			t.Errorf("%+v is accepted", s)
 		}

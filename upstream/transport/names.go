@@ -31,15 +31,20 @@ func sanChecks(list []config.SAN, at string) ([]sanCheck, error) {
 		if s.Type == config.OtherNameSAN {
 			return nil, fmt.Errorf("%s.san_type: OTHER_NAME is not supported; use EMAIL, DNS, URI or IP_ADDRESS", field)
 		}
-		if s.Matcher.Kind == config.MatchCustom {
+		kinds := map[config.MatchKind]match.Kind{
+			config.MatchExact: match.KindExact, config.MatchPrefix: match.KindPrefix, config.MatchSuffix: match.KindSuffix,
+			config.MatchContains: match.KindContains, config.MatchRegex: match.KindRegex,
+		}
+		kind, ok := kinds[s.Matcher.Kind]
+		if !ok {
 			return nil, fmt.Errorf("%s.matcher: custom matchers are not supported", field)
 		}
-		m, err := match.New(s.Matcher.Kind, s.Matcher.Pattern, s.Matcher.IgnoreCase)
+		m, err := match.New(kind, s.Matcher.Pattern, s.Matcher.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s.matcher: %w", field, err)
 		}
 		c := sanCheck{kind: s.Type, text: m}
-		if s.Matcher.Kind == match.KindExact {
+		if kind == match.KindExact {
 			c.exact = s.Matcher.Pattern
 		}
 		out = append(out, c)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -118,11 +117,11 @@ func TestRefusals(t *testing.T) {
 			common + `.validation_context.verify_certificate_hash[0]: "xy" is not a SHA-256 hash in hexadecimal`},
 		{"spki", validation(func(v *config.Validation) { v.SPKI = []string{"eHk="} }),
 			common + `.validation_context.verify_certificate_spki[0]: "eHk=" is not a SHA-256 hash in base64`},
-		{"other-name", validation(func(v *config.Validation) { v.SANs = []config.SAN{san(config.OtherNameSAN, match.KindExact, "x")} }),
+		{"other-name", validation(func(v *config.Validation) { v.SANs = []config.SAN{san(config.OtherNameSAN, config.MatchExact, "x")} }),
 			common + `.validation_context.match_typed_subject_alt_names[0].san_type: OTHER_NAME is not supported; use EMAIL, DNS, URI or IP_ADDRESS`},
 		{"custom-matcher", validation(func(v *config.Validation) { v.SANs = []config.SAN{san(config.AnySAN, config.MatchCustom, "x")} }),
 			common + `.validation_context.match_subject_alt_names[0].matcher: custom matchers are not supported`},
-		{"names-without-ca", noCA(func(v *config.Validation) { v.SANs = []config.SAN{san(config.DNSSAN, match.KindExact, "x")} }),
+		{"names-without-ca", noCA(func(v *config.Validation) { v.SANs = []config.SAN{san(config.DNSSAN, config.MatchExact, "x")} }),
 			common + `.validation_context.match_typed_subject_alt_names: needs trusted_ca`},
 		{"crl-without-ca", noCA(func(v *config.Validation) { v.CRL = inline("x") }),
 			common + `.validation_context.crl: needs trusted_ca`},

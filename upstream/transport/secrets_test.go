@@ -17,7 +17,6 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -286,7 +285,7 @@ func TestBadSecretsAreRefused(t *testing.T) {
 		validation(config.Validation{CRL: inline("x")}),
 		validation(config.Validation{AllowExpired: true}),
 		validation(config.Validation{TrustedCA: inline(ca.pem()), Hashes: []string{"xy"}}),
-		validation(config.Validation{TrustedCA: inline(ca.pem()), SANs: []config.SAN{san(config.OtherNameSAN, match.KindExact, "x")}}),
+		validation(config.Validation{TrustedCA: inline(ca.pem()), SANs: []config.SAN{san(config.OtherNameSAN, config.MatchExact, "x")}}),
 	} {
 		err := f.deliver(bad)
 		fmt.Fprintln(&reports, err)
@@ -313,7 +312,7 @@ func TestCombinedChecks(t *testing.T) {
 	right, second, wrong := named("right", 10), named("second", 11), named("wrong", 12)
 	f := newSecretFixture(t, nil, trust(ca, func(c *config.TLS) {
 		source := remote("ca")
-		c.Validation = &config.Validation{SANs: []config.SAN{san(config.DNSSAN, match.KindExact, "right")}, MaxVerifyDepth: 100}
+		c.Validation = &config.Validation{SANs: []config.SAN{san(config.DNSSAN, config.MatchExact, "right")}, MaxVerifyDepth: 100}
 		c.ValidationSecret = &source
 	}))
 	f.mustDeliver(t, caSecret(ca))
@@ -324,7 +323,7 @@ func TestCombinedChecks(t *testing.T) {
 		}
 	}
 	more := caSecret(ca)
-	more.Validation.SANs = []config.SAN{san(config.DNSSAN, match.KindExact, "second")}
+	more.Validation.SANs = []config.SAN{san(config.DNSSAN, config.MatchExact, "second")}
 	f.mustDeliver(t, more)
 	f.mustSay(t, hostAt(right.address, nil), transport.Options{})
 	f.mustSay(t, hostAt(second.address, nil), transport.Options{})
@@ -459,7 +458,7 @@ func TestSecretsAreReadOnceForAll(t *testing.T) {
 		one := dialerOf(t, f, cluster(trust(ca, func(c *config.TLS) {
 			bySecrets(c)
 			if i%2 == 1 { // these have checks of their own beside
-				c.Validation = &config.Validation{MaxVerifyDepth: 100, SANs: []config.SAN{san(config.DNSSAN, match.KindExact, "x")}}
+				c.Validation = &config.Validation{MaxVerifyDepth: 100, SANs: []config.SAN{san(config.DNSSAN, config.MatchExact, "x")}}
 			}
 		})))
 		one.Follow(func() {})

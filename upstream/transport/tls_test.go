@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-func san(kind config.SANType, m match.Kind, pattern string) config.SAN {
+func san(kind config.SANType, m config.MatchKind, pattern string) config.SAN {
 	return config.SAN{Type: kind, Matcher: config.StringMatcher{Kind: m, Pattern: pattern}}
 }
 
@@ -82,17 +81,17 @@ func TestPeerIsChecked(t *testing.T) {
 		{"short-chain-first", deep.tls(between, crossed, above), func(c *config.TLS) { c.Validation.MaxVerifyDepth = 2 }, transport.Options{}, good},
 		{"short-chain-last", deep.tls(crossed, above, between), func(c *config.TLS) { c.Validation.MaxVerifyDepth = 2 }, transport.Options{}, good},
 		{"partial-chain", deep.tls(), func(c *config.TLS) { c.Validation.TrustedCA = inline(between.pem()) }, transport.Options{}, good},
-		{"wrong-san", plainLeaf.tls(), names(san(config.DNSSAN, match.KindExact, "two.example.com")), transport.Options{}, name},
-		{"right-san", plainLeaf.tls(), names(san(config.DNSSAN, match.KindExact, "two"), san(config.DNSSAN, match.KindExact, "one.example.com")), transport.Options{}, good},
-		{"san-wildcard", wildcard.tls(), names(san(config.DNSSAN, match.KindExact, "any.example.com")), transport.Options{}, good},
-		{"san-wildcard-one-label", wildcard.tls(), names(san(config.DNSSAN, match.KindExact, "a.b.example.com")), transport.Options{}, name},
-		{"san-suffix", plainLeaf.tls(), names(san(config.DNSSAN, match.KindSuffix, ".example.com")), transport.Options{}, good},
-		{"san-regex-whole", plainLeaf.tls(), names(san(config.DNSSAN, match.KindRegex, "one")), transport.Options{}, name},
-		{"san-uri", wildcard.tls(), names(san(config.URISAN, match.KindPrefix, "spiffe://example.com/")), transport.Options{}, good},
-		{"san-uri-is-no-dns", plainLeaf.tls(), names(san(config.URISAN, match.KindExact, "one.example.com")), transport.Options{}, name},
-		{"san-ip", wildcard.tls(), names(san(config.IPSAN, match.KindExact, "10.0.0.1")), transport.Options{}, good},
-		{"san-email", wildcard.tls(), names(san(config.EmailSAN, match.KindContains, "@example")), transport.Options{}, good},
-		{"san-any", wildcard.tls(), names(san(config.AnySAN, match.KindExact, "10.0.0.1")), transport.Options{}, good},
+		{"wrong-san", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchExact, "two.example.com")), transport.Options{}, name},
+		{"right-san", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchExact, "two"), san(config.DNSSAN, config.MatchExact, "one.example.com")), transport.Options{}, good},
+		{"san-wildcard", wildcard.tls(), names(san(config.DNSSAN, config.MatchExact, "any.example.com")), transport.Options{}, good},
+		{"san-wildcard-one-label", wildcard.tls(), names(san(config.DNSSAN, config.MatchExact, "a.b.example.com")), transport.Options{}, name},
+		{"san-suffix", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchSuffix, ".example.com")), transport.Options{}, good},
+		{"san-regex-whole", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchRegex, "one")), transport.Options{}, name},
+		{"san-uri", wildcard.tls(), names(san(config.URISAN, config.MatchPrefix, "spiffe://example.com/")), transport.Options{}, good},
+		{"san-uri-is-no-dns", plainLeaf.tls(), names(san(config.URISAN, config.MatchExact, "one.example.com")), transport.Options{}, name},
+		{"san-ip", wildcard.tls(), names(san(config.IPSAN, config.MatchExact, "10.0.0.1")), transport.Options{}, good},
+		{"san-email", wildcard.tls(), names(san(config.EmailSAN, config.MatchContains, "@example")), transport.Options{}, good},
+		{"san-any", wildcard.tls(), names(san(config.AnySAN, config.MatchExact, "10.0.0.1")), transport.Options{}, good},
 		{"hash", plainLeaf.tls(), func(c *config.TLS) { untrusted(c); c.Validation.Hashes = []string{hex.EncodeToString(hash[:])} }, transport.Options{}, good},
 		{"hash-with-colons", plainLeaf.tls(), func(c *config.TLS) { c.Validation.Hashes = []string{colons(hash[:])} }, transport.Options{}, good},
 		{"wrong-hash", wildcard.tls(), func(c *config.TLS) { untrusted(c); c.Validation.Hashes = []string{hex.EncodeToString(hash[:])} }, transport.Options{}, pin},
@@ -108,7 +107,7 @@ func TestPeerIsChecked(t *testing.T) {
 		{"auto-san", plainLeaf.tls(), func(c *config.TLS) { c.SNI, c.AutoSNISANValidation = "one.example.com", true }, transport.Options{}, good},
 		{"auto-san-wrong", plainLeaf.tls(), func(c *config.TLS) { c.SNI, c.AutoSNISANValidation = "two.example.com", true }, transport.Options{}, name},
 		{"auto-san-without-name", plainLeaf.tls(), func(c *config.TLS) { c.AutoSNISANValidation = true }, transport.Options{}, name},
-		{"own-names", plainLeaf.tls(), names(san(config.DNSSAN, match.KindExact, "two")), transport.Options{SubjectAltNames: []string{"one.example.com"}}, good},
+		{"own-names", plainLeaf.tls(), names(san(config.DNSSAN, config.MatchExact, "two")), transport.Options{SubjectAltNames: []string{"one.example.com"}}, good},
 		{"own-names-wrong", plainLeaf.tls(), nil, transport.Options{SubjectAltNames: []string{"10.0.0.1"}}, name},
 	}
 	for _, tt := range tests {

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -187,15 +186,15 @@ func stringMatcher(m *matcherv3.StringMatcher) config.StringMatcher {
 	out := config.StringMatcher{IgnoreCase: m.GetIgnoreCase()}
 	switch p := m.GetMatchPattern().(type) {
 	case *matcherv3.StringMatcher_Exact:
-		out.Kind, out.Pattern = match.KindExact, p.Exact
+		out.Kind, out.Pattern = config.MatchExact, p.Exact
 	case *matcherv3.StringMatcher_Prefix:
-		out.Kind, out.Pattern = match.KindPrefix, p.Prefix
+		out.Kind, out.Pattern = config.MatchPrefix, p.Prefix
 	case *matcherv3.StringMatcher_Suffix:
-		out.Kind, out.Pattern = match.KindSuffix, p.Suffix
+		out.Kind, out.Pattern = config.MatchSuffix, p.Suffix
 	case *matcherv3.StringMatcher_SafeRegex:
-		out.Kind, out.Pattern = match.KindRegex, p.SafeRegex.GetRegex()
+		out.Kind, out.Pattern = config.MatchRegex, p.SafeRegex.GetRegex()
 	case *matcherv3.StringMatcher_Contains:
-		out.Kind, out.Pattern = match.KindContains, p.Contains
+		out.Kind, out.Pattern = config.MatchContains, p.Contains
 	case *matcherv3.StringMatcher_Custom:
 		out.Kind, out.Pattern = config.MatchCustom, p.Custom.GetName()
 	}

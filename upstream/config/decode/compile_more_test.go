@@ -17,7 +17,6 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
@@ -31,7 +30,7 @@ func TestLessCommonFieldsAreCompiled(t *testing.T) {
 		return cluster("type: EDS\neds_cluster_config: {eds_config: {" + fields + "}}").EDS.Source
 	}
 	const fetch = 15 * time.Second
-	prefix := config.StringMatcher{Kind: match.KindPrefix, Pattern: "p", IgnoreCase: true}
+	prefix := config.StringMatcher{Kind: config.MatchPrefix, Pattern: "p", IgnoreCase: true}
 	tests := []struct {
 		field     string
 		got, want any

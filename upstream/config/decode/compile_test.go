@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
@@ -281,7 +280,7 @@ preconnect_policy: {predictive_preconnect_ratio: 2}
 				Certificates: []config.Certificate{{Chain: config.Data{Kind: config.DataFile, Name: "/c.pem"}, PrivateKey: config.Data{Kind: config.DataInline, Inline: "secret"}}},
 				Validation: &config.Validation{
 					TrustedCA: config.Data{Kind: config.DataFile, Name: "/ca.pem"}, MaxVerifyDepth: 100,
-					SANs: []config.SAN{{Type: config.DNSSAN, Matcher: config.StringMatcher{Kind: match.KindExact, Pattern: "a"}}},
+					SANs: []config.SAN{{Type: config.DNSSAN, Matcher: config.StringMatcher{Kind: config.MatchExact, Pattern: "a"}}},
 				},
 				ValidationSecret: &config.SecretSource{Name: "v", Source: &config.ConfigSource{Kind: config.SourceADS, InitialFetchTimeout: 15 * time.Second}},
 			},

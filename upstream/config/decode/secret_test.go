@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
-	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
@@ -34,7 +33,7 @@ func TestSecretsAreCompiled(t *testing.T) {
 		{"old-form", "name: s\nvalidation_context: {trusted_ca: {filename: /ca}, verify_subject_alt_name: [a]}\n", "type.googleapis.com/envoy.api.v2.auth.Secret",
 			config.Secret{Name: "s", Kind: config.ValidationSecret, Validation: &config.Validation{
 				TrustedCA: config.Data{Kind: config.DataFile, Name: "/ca"}, MaxVerifyDepth: 100,
-				SANs: []config.SAN{{Matcher: config.StringMatcher{Kind: match.KindExact, Pattern: "a"}}}, UntypedSANs: true,
+				SANs: []config.SAN{{Matcher: config.StringMatcher{Kind: config.MatchExact, Pattern: "a"}}}, UntypedSANs: true,
 			}}},
 		{"keys", "name: s\nsession_ticket_keys: {keys: [{filename: /k}]}\n", secretURL, config.Secret{Name: "s"}},
 		{"generic", "name: s\ngeneric_secret: {secret: {filename: /k}}\n", secretURL, config.Secret{Name: "s"}},
@@ -163,7 +162,7 @@ func TestSecretNames(t *testing.T) {
 func TestValidationsAreMerged(t *testing.T) {
 	file := func(name string) config.Data { return config.Data{Kind: config.DataFile, Name: name} }
 	exact := func(text string) []config.SAN {
-		return []config.SAN{{Matcher: config.StringMatcher{Kind: match.KindExact, Pattern: text}}}
+		return []config.SAN{{Matcher: config.StringMatcher{Kind: config.MatchExact, Pattern: text}}}
 	}
 	base := config.Validation{
 		TrustedCA: file("/base"), CRL: file("/crl"), MaxVerifyDepth: 5, SPKI: []string{"a"}, Hashes: []string{"h"}, SANs: exact("x"), AllowExpired: true, WatchedDirectory: "/b",
