@@ -242,7 +242,7 @@ func (l *Layout) splitOf(bin int, v uint64) int {
 	n := uint(len(l.splits))
 	lo, hi := uint(0), n
 	for lo < hi {
-		if mid := (lo + hi) / 2; mid < n && l.splits[mid].limit < v { // mid < n: writers are pinned here and must not panic
+		if mid := (lo + hi) / 2; mid < n && l.splits[mid].limit < v { // mid < n: writers hold their slot here and must not panic
 			lo = mid + 1
 		} else {
 			hi = mid
