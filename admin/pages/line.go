@@ -105,7 +105,7 @@ func (v *view) overtime(l, other *line) {
 	p := v.period(l)
 	v.Put(h("<div id='line'>"))
 	v.panel("over-time", "Over time", func() {
-		v.actions("points", url("/stats/history", "name", l.name, "since", fmt.Sprintf("-%ds", int(math.Ceil(v.now.Sub(p.from).Seconds())))))
+		v.actions("points", url("/stats/history", "name", l.name, "since", fmt.Sprintf("-%ds", int(math.Ceil(max(v.now.Sub(p.from), 0).Seconds())))))
 	}, func() {
 		v.zooms(l, p)
 		lists := [][]sample{l.within(p)}
@@ -266,7 +266,8 @@ func tickStep(length time.Duration) time.Duration {
 			return step
 		}
 	}
-	return 12 * time.Hour
+	const half = 12 * time.Hour
+	return (length/6/half + 1) * half
 }
 
 // shortSpan is [span] without zeros at the end.

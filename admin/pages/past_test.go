@@ -25,13 +25,15 @@ type timeline struct {
 	ends   []time.Time
 }
 
-// newTimeline returns a timeline with a flush every 5 s.
+// newTimeline returns a timeline with a flush every 5 s. A counter has the number of
+// flushes.
 func newTimeline(t testing.TB, flushes int) *timeline {
 	t.Helper()
 	l := &timeline{now: testNow}
 	st := store.New(store.Options{Now: func() time.Time { return l.now }})
 	hist := st.Root().Histogram("took", store.Milliseconds)
 	l.layout = hist.Layout()
+	hits := st.Root().Counter("hits")
 	st.Flush(store.FlushOptions{}).Close()
 	past := history.New(history.Config{Store: st})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -44,6 +46,7 @@ func newTimeline(t testing.TB, flushes int) *timeline {
 		for _, x := range list {
 			hist.Record(x)
 		}
+		hits.Inc()
 		l.values, l.ends = append(l.values, list), append(l.ends, l.now)
 		snap := st.Flush(store.FlushOptions{})
 		past.Add(snap)
@@ -235,6 +238,28 @@ func TestOverTime(t *testing.T) {
 			if sum != want.Count() || greatest != want.Max() || len(lines) > heatColumns+11 || flushes >= heatColumns && len(lines) < heatColumns/2 {
 				t.Errorf("%d flushes%s: %d values up to %v in %d steps, want %d up to %v", flushes, query, sum, greatest, len(lines), want.Count(), want.Max())
 			}
+		}
+	}
+}
+
+// TestFarPeriods: addresses with moments far away get pages of ordinary size.
+func TestFarPeriods(t *testing.T) {
+	l := newTimeline(t, 3)
+	get := func(query string) string {
+		r := l.srv.Request("GET", Prefix+"stat?name=hits"+query, nil)
+		if r.Status != 200 || !strings.Contains(string(r.Body), "id='plot'") {
+			t.Fatalf("%s: %d %s", query, r.Status, r.Body)
+		}
+		return string(r.Body)
+	}
+	near := get("")
+	for _, query := range []string{"&from=1&to=140737488355327", "&from=1", "&to=140737488355327", "&from=140737488355327&to=140737488355327"} {
+		far := get(query)
+		if len(far) > len(near)+4<<10 {
+			t.Errorf("%s: %d bytes, without it %d", query, len(far), len(near))
+		}
+		if strings.Contains(far, "since=--") {
+			t.Errorf("%s: a link with a negative age", query)
 		}
 	}
 }
