@@ -267,7 +267,7 @@ func tickStep(length time.Duration) time.Duration {
 		}
 	}
 	const half = 12 * time.Hour
-	return (length/6/half + 1) * half
+	return ((length-1)/(6*half) + 1) * half
 }
 
 // shortSpan is [span] without zeros at the end.

