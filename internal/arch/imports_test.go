@@ -94,7 +94,6 @@ func importTable() []importRow {
 		{"internal/accept", nil},
 		{"internal/arch", nil},
 		{"internal/boundedfile", nil},
-		{"internal/cacheline", nil},
 		{"internal/cgroup", nil},
 		{"internal/closedport", nil},
 		{"internal/conftree", nil},
@@ -110,7 +109,6 @@ func importTable() []importRow {
 		{"internal/guard", nil},
 		{"internal/guard/guardtest", nil},
 		{"internal/clocktest", nil},
-		{"internal/invariants", nil},
 		{"internal/jsonschema", nil},
 		{"internal/jsontext", nil},
 		{"internal/lazyregexp", nil},
@@ -137,7 +135,7 @@ func importTable() []importRow {
 
 // foundation lists the small packages that any other may import.
 func foundation() []string {
-	return []string{"internal/accept", "internal/boundedfile", "internal/cgroup", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/invariants", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/product", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
+	return []string{"internal/accept", "internal/boundedfile", "internal/cgroup", "internal/directory", "internal/dirwatch", "internal/fingerprint", "internal/guard", "internal/lazyregexp", "internal/nofollow", "internal/oneline", "internal/percpu", "internal/prefetch", "internal/product", "internal/redact", "internal/schedule", "internal/shrinkmap", "internal/spelling", "match"}
 }
 
 // testOnly lists the packages that only test files import.
