@@ -282,6 +282,12 @@ func (s *Server) began() time.Time {
 	return s.hot.origin.Start
 }
 
+// uptime returns the time since the first process started. Only the wall clock spans
+// processes; if it was set back, the result is the time since this one started.
+func (s *Server) uptime(now time.Time) time.Duration {
+	return max(now.Sub(s.began()), now.Sub(s.start))
+}
+
 // listen binds the socket for the successor.
 func (h *hotRestart) listen() (*hotrestart.Parent, error) {
 	const tries = 100

@@ -297,3 +297,16 @@ func TestUnhelpfulPredecessors(t *testing.T) {
 		t.Errorf("died: %v, %s", err, log)
 	}
 }
+
+// TestUptimeOfAllEpochs is never shorter than that of this process, also if the clock was
+// set back since the first one started.
+func TestUptimeOfAllEpochs(t *testing.T) {
+	now := time.Now()
+	for began, want := range map[time.Duration]time.Duration{-time.Hour: time.Hour, time.Hour: time.Minute} {
+		s := &Server{start: now.Add(-time.Minute), hot: new(hotRestart)}
+		s.hot.origin.Start = now.Add(began).Round(0) // as from another process
+		if got := s.uptime(now); got != want {
+			t.Errorf("began %v from now: up for %v, want %v", began, got, want)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 func (s *Server) refresh(now time.Time) {
 	g := &s.gauges
 	m := admin.ProcessMemory()
-	g.uptime.Set(uint64(max(now.Sub(s.began()), 0) / time.Second))
+	g.uptime.Set(uint64(s.uptime(now) / time.Second))
 	s.hot.refresh(g, s.connections())
 	g.allocated.Set(m.Allocated)
 	g.heapSize.Set(m.HeapSize)

@@ -83,7 +83,7 @@ func (s *Server) Info() admin.ServerInfo {
 	return admin.ServerInfo{
 		Version:                s.cfg.Version,
 		UptimeCurrentEpoch:     time.Since(s.start),
-		UptimeAllEpochs:        max(time.Since(s.began()), 0),
+		UptimeAllEpochs:        s.uptime(time.Now()),
 		CommandLine:            line,
 		DefaultCommandLine:     s.cfg.DefaultCommandLine,
 		Node:                   s.cfg.Node,
