@@ -13,3 +13,13 @@ func TestUnknownCodeHasNoOffset(t *testing.T) {
 		t.Errorf("offset in another function = %d, want 0", at)
 	}
 }
+
+// TestHoldWithoutOffset: where the number of the slot is not known, Hold reads some number.
+func TestHoldWithoutOffset(t *testing.T) {
+	defer func(known uintptr) { offset = known }(offset)
+	offset = 0
+	_ = Hold()
+	if CanHold() {
+		t.Error("slots can be held")
+	}
+}
