@@ -8,23 +8,24 @@ import (
 // birth is the start of a run of slots whose stats were created at about the same
 // time, with no flush in between. A block hands out its slots in order, so a few runs describe all of them.
 type birth struct {
-	slot uint32 // first of the run
-	at   int64  // creation of its stat, Unix time in milliseconds
+	slot    uint32 // first of the run
+	at      int64  // creation of its stat, Unix time in milliseconds
+	flushes uint64 // before it
 }
 
 // birthRun is how much younger than its first stat the stats of a run can be, in
 // milliseconds.
 const birthRun = 100
 
-// noteBirth records that the stat in slot i, the highest so far, was created now, and
-// the last flush began at flushed, in Unix milliseconds. Store.mu must be held.
-func (b *block) noteBirth(i int, now, flushed int64) {
+// noteBirth records that the stat in slot i, the highest so far, was created now, in
+// Unix milliseconds, after some flushes. Store.mu must be held.
+func (b *block) noteBirth(i int, now int64, flushes uint64) {
 	var runs []birth
 	if p := b.born.Load(); p != nil {
 		runs = *p
 	}
-	if n := len(runs); n == 0 || now-runs[n-1].at >= birthRun || now < runs[n-1].at || runs[n-1].at < flushed {
-		longer := append(runs, birth{uint32(i), now}) // readers of runs do not see it
+	if n := len(runs); n == 0 || now-runs[n-1].at >= birthRun || now < runs[n-1].at || runs[n-1].flushes != flushes {
+		longer := append(runs, birth{uint32(i), now, flushes}) // readers of runs do not see it
 		b.born.Store(&longer)
 	}
 }
@@ -40,21 +41,26 @@ func (b *block) inherit(i int) {
 // Created returns when the stat was created, up to a tenth of a second too early, but
 // not before a flush that preceded it. It returns the zero time for a counter that continues that of a parent process.
 func (c *Cursor) Created() time.Time {
-	return moment(c.b.birth(c.i))
+	return moment(c.b.birth(c.i).at)
 }
 
-// birth returns when stat i was created, in Unix milliseconds, and 0 if that is
-// unknown; see [Cursor.Created].
-func (b *block) birth(i int) int64 {
+// FlushesBefore returns how many flushes the store had when the stat was created: only
+// snapshots with a higher [Snapshot.Seq] can have it. Unlike times, it is right when the
+// clock of the system is set. It is 0 where [Cursor.Created] is unknown.
+func (c *Cursor) FlushesBefore() uint64 { return c.b.birth(c.i).flushes }
+
+// birth returns when stat i was created, and zeros if that is unknown; see
+// [Cursor.Created].
+func (b *block) birth(i int) birth {
 	if older := b.older.Load(); older != nil && older.has(i) {
-		return 0
+		return birth{}
 	}
 	runs := *b.born.Load()
 	n := len(runs)
 	if n > 1 {
 		n = sort.Search(n, func(n int) bool { return int(runs[n].slot) > i })
 	}
-	return runs[n-1].at
+	return runs[n-1]
 }
 
 func moment(at int64) time.Time {

@@ -259,7 +259,7 @@ func (r *ranking) fresh(x *Explorer, c *chunkSums, run *runSums, from, to int, w
 		if size < young {
 			continue
 		}
-		if b, slot := x.s.at(c.ids[from+i]); b.birth(slot) >= r.since {
+		if b, slot := x.s.at(c.ids[from+i]); b.birth(slot).at >= r.since {
 			n++
 		} else {
 			c.bytes[from+i] &^= young
@@ -359,7 +359,7 @@ func (t *tally) add(n int, oldest, newest int64, bytes uint64, rate float64) {
 // addOne adds the stat at index i of a chunk, except to t.fresh and t.rate.
 func (t *tally) addOne(x *Explorer, c *chunkSums, i int) {
 	b, slot := x.s.at(c.ids[i])
-	at := b.birth(slot)
+	at := b.birth(slot).at
 	t.add(1, at, at, c.size(x, i), 0)
 }
 

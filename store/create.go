@@ -410,7 +410,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network, sc.form)))
 	}
 	now := s.opts.Now()
-	b.noteBirth(i, now.UnixMilli(), s.flushBegan.Load())
+	b.noteBirth(i, now.UnixMilli(), s.flushes)
 	if b.active != nil {
 		b.active[i].Store(s.age(now))
 		b.asked.set(i)

@@ -35,9 +35,8 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	now := s.opts.Now()
-	s.flushSeq++
 	snap := &Snapshot{
-		Seq:      s.flushSeq,
+		Seq:      s.flushes + 1,
 		Time:     now,
 		Interval: now.Sub(s.flushed),
 		Last:     o.Last,
@@ -47,10 +46,10 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	snap.view, ended, snap.ended = s.viewOfFlush(o.HistogramsOnly)
 	endedOf := bitsByBlock(ended)
 	s.flushed = now
-	s.flushBegan.Store(now.UnixMilli())
 	seconds := s.age(now)
 
 	s.mu.Lock()
+	s.flushes++ // the stats created from here on are not in this flush
 	blocks := s.eachBlock()
 	ns := make([]int, len(blocks))
 	for i, b := range blocks {
@@ -314,4 +313,11 @@ func (s *Store) LastFlush() time.Time {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	return s.flushed
+}
+
+// Flushes returns how many flushes there were.
+func (s *Store) Flushes() uint64 {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	return s.flushes
 }

@@ -105,6 +105,38 @@ func TestEndedStatsAreListedOnce(t *testing.T) {
 	}
 }
 
+// TestFlushesBefore: the snapshots that can have a stat are known also when the clock is set
+// back, and however early in a tenth of a second a flush is.
+func TestFlushesBefore(t *testing.T) {
+	now := time.Unix(1000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	names := []string{"a", "b", "c", "d"}
+	for i, name := range names {
+		st.Root().Counter(name)
+		st.Root().Gauge(name + "_gauge")
+		snap := st.Flush(store.FlushOptions{})
+		if snap.Seq != uint64(i+1) || st.Flushes() != snap.Seq {
+			t.Errorf("flush %d is %d of %d", i+1, snap.Seq, st.Flushes())
+		}
+		snap.Close()
+		if i == 1 {
+			now = now.Add(-time.Hour)
+		}
+	}
+	if err := st.NewImport(nil).Add(&store.ExportedStat{Name: "d", Settled: 7}); err != nil {
+		t.Fatal(err)
+	}
+	v := st.View()
+	defer v.Close()
+	for i, name := range names {
+		c, _ := v.Find(name)
+		g, _ := v.Find(name + "_gauge")
+		if c, want := c.FlushesBefore(), uint64(i%3); c != want || g.FlushesBefore() != uint64(i) {
+			t.Errorf("%s: created after %d flushes, and its gauge after %d", name, c, g.FlushesBefore())
+		}
+	}
+}
+
 func TestCreated(t *testing.T) {
 	now := time.Unix(1000, 0)
 	st := store.New(store.Options{Now: func() time.Time { return now }})

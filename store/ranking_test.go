@@ -164,7 +164,7 @@ func TestRankingSumsUp(t *testing.T) {
 			}
 			for _, one := range all[s.from:s.to] {
 				b, i := st.at(one)
-				at := b.birth(i)
+				at := b.birth(i).at
 				if at >= since {
 					want.fresh++
 				}

@@ -88,13 +88,11 @@ type Store struct {
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
-	flushMu  schedule.Mutex
-	flushSeq uint64
-	flushed  time.Time // of the last flush
-	watches  []*Watch
-	resets   atomic.Uint64 // resets of counters; written under mu
-
-	flushBegan atomic.Int64 // time of the last flush in Unix milliseconds
+	flushMu schedule.Mutex
+	flushes uint64    // so far; written under mu too
+	flushed time.Time // of the last flush
+	watches []*Watch
+	resets  atomic.Uint64 // resets of counters; written under mu
 
 	orderMu  schedule.Mutex
 	byName   [nameSets]order
