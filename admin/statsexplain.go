@@ -181,9 +181,8 @@ func (p *facts) lines(name string, list []string) {
 
 // lastChange writes the last change and the rate of the stat under c.
 func (p *facts) lastChange(h *history.History, c *store.Cursor) {
-	created := c.Created()
 	points, complete := h.Series(c, time.Time{})
-	points = slices.DeleteFunc(points, func(x history.Point) bool { return x.End.Before(created) })
+	points = slices.DeleteFunc(points, func(x history.Point) bool { return !x.Exists })
 	p.time("complete_since", complete)
 	for _, x := range slices.Backward(points) {
 		if x.Delta != 0 || x.Stats != nil && x.Stats.Count() > 0 {

@@ -206,12 +206,11 @@ func (s *Server) statsHistory(w *Response, r *Request) error {
 		b = append(b, `,"complete_since":`...)
 		b = strconv.AppendInt(b, complete.UnixMilli(), 10)
 		b = append(b, `,"points":[`...)
-		created := c.Created()
 		some := false
 		for i := range points {
 			p := &points[i]
-			if p.End.Before(created) {
-				continue // the stat did not exist
+			if !p.Exists {
+				continue
 			}
 			if some {
 				b = append(b, ',')

@@ -181,3 +181,26 @@ func TestStatsHistory(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryWhenTheClockIsSet sets the clock back by an hour: the history of stats that
+// were created before goes on.
+func TestHistoryWhenTheClockIsSet(t *testing.T) {
+	m := newRemembering(t)
+	m.now = m.now.Add(-time.Hour)
+	m.st.Root().Counter("t.c").Add(5)
+	m.flush()
+	m.now = m.now.Add(10 * time.Second)
+	m.st.Root().Counter("t.c").Add(20)
+	m.flush()
+	for path, want := range map[string]string{
+		"/stats/history?name=t.c":                 ",[1767319480000,10000,85,2]]",
+		"/stats/history?name=t.young":             ",[1767319480000,10000,4,0]]",
+		"/stats/explain?name=t.c":                 "last_change: 2026-01-02T02:04:40.000Z\n",
+		"/stats?at=-0s&filter=^t.c$":              "t.c: 85\n",
+		"/stats?at=2026-01-02T02:04:35Z&filter=c": "t.c: 65\n",
+	} {
+		if r := m.Request("GET", path, nil); !strings.Contains(string(r.Body), want) {
+			t.Errorf("%s: %d %s, want %s", path, r.Status, r.Body, want)
+		}
+	}
+}

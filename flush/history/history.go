@@ -62,6 +62,7 @@ type History struct {
 // frame is the changes of a step.
 type frame struct {
 	start, end time.Time
+	from, to   uint64 // numbers of the flushes
 	counters   section
 	gauges     section
 	hists      []interval // by reference
@@ -88,7 +89,7 @@ func New(cfg Config) *History {
 		cfg.Bytes = DefaultBytes
 	}
 	last := cfg.Store.LastFlush()
-	return &History{cfg: cfg, start: last, last: last, base: make(map[blockOf]*[1024]uint64), hists: make(map[uint64]*histogram.Stats)}
+	return &History{cfg: cfg, start: last, last: last, seq: cfg.Store.Flushes(), base: make(map[blockOf]*[1024]uint64), hists: make(map[uint64]*histogram.Stats)}
 }
 
 // Bytes returns the memory in use and the limit.
@@ -102,7 +103,7 @@ func (h *History) Bytes() (used, limit int) {
 func (h *History) Add(snap *store.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f := &frame{start: h.last, end: snap.Time}
+	f := &frame{start: h.last, end: snap.Time, from: h.seq, to: snap.Seq}
 	h.seq, h.last = snap.Seq, snap.Time
 	h.writer.reset(false)
 	var room baseOf
@@ -263,7 +264,8 @@ func (h *History) drop(level int) {
 
 // join releases consecutive frames and returns their sum. History.mu must be held.
 func (h *History) join(list []*frame) *frame {
-	out := &frame{start: list[0].start, end: list[len(list)-1].end}
+	last := list[len(list)-1]
+	out := &frame{start: list[0].start, end: last.end, from: list[0].from, to: last.to}
 	var counters, gauges []section
 	merged := make(map[uint64]*histogram.Stats)
 	for _, f := range list {
@@ -323,25 +325,25 @@ var ErrTooOld = errors.New("history: the history does not reach back that far")
 // timeline returns frames without gaps, oldest first: the finest there are for each
 // time. A coarse frame begins and ends where finer ones do. History.mu must be held.
 func (h *History) timeline() (list []*frame) {
-	from := h.last // of list
+	from := h.seq // of list
 	for level := range levels {
 		coarser := slices.Concat(h.levels[level], h.pending[level])
 		n := 0
-		for n < len(coarser) && coarser[n].start.Before(from) {
+		for n < len(coarser) && coarser[n].from < from {
 			n++
 		}
 		if coarser = coarser[:n]; n == 0 {
 			return list // a coarser level reaches no further back
 		}
-		end := coarser[n-1].end
-		if end.Before(from) {
+		to := coarser[n-1].to
+		if to < from {
 			return list // changes between the two are missing
 		}
-		for len(list) > 0 && list[0].start.Before(end) {
+		for len(list) > 0 && list[0].from < to {
 			list = list[1:]
 		}
 		list = slices.Concat(coarser, list)
-		from = list[0].start
+		from = list[0].from
 	}
 	return list
 }

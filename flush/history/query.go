@@ -13,6 +13,8 @@ import (
 // Point is one step of a series: from a flush to a later one.
 type Point struct {
 	Start, End time.Time
+	// Exists reports whether the stat existed at the end.
+	Exists bool
 	// Raw is the value at the end of a counter or gauge, in the form of
 	// [store.Cursor.SetRaw], and Delta its growth modulo 2^64.
 	Raw, Delta uint64
@@ -55,10 +57,10 @@ func (h *History) Series(c *store.Cursor, since time.Time) (points []Point, comp
 		return nil, h.last
 	}
 	points = make([]Point, len(list))
-	raw := h.rawLocked(c)
+	raw, born := h.rawLocked(c), c.FlushesBefore()
 	for i := len(list) - 1; i >= 0; i-- {
 		f, p := list[i], &points[i]
-		p.Start, p.End = f.start, f.end
+		p.Start, p.End, p.Exists = f.start, f.end, born < f.to
 		if kind == store.KindHistogram {
 			p.Stats = f.histogram(ref)
 			continue
@@ -70,11 +72,12 @@ func (h *History) Series(c *store.Cursor, since time.Time) (points []Point, comp
 	return points, complete
 }
 
-// firstAfter returns the index of the first frame that ends after t.
+// firstAfter returns the index of the first frame that ends after t: the last of them if
+// the clock was set back over t.
 func firstAfter(list []*frame, t time.Time) int {
-	n := slices.IndexFunc(list, func(f *frame) bool { return f.end.After(t) })
-	if n < 0 {
-		return len(list)
+	n := len(list)
+	for n > 0 && list[n-1].end.After(t) {
+		n--
 	}
 	return n
 }
@@ -235,8 +238,9 @@ func (l *Changes) Last(c *store.Cursor) time.Time {
 // Moment is the state of a store at a flush in the past. It is immutable.
 type Moment struct {
 	h       *History
-	last    time.Time // flush when the moment was made
+	last    uint64 // flush when the moment was made
 	time    time.Time
+	seq     uint64    // of the flush at time
 	start   time.Time // of the step that ends at time
 	changes map[blockOf]*sums
 	after   []*frame // newest last
@@ -252,14 +256,17 @@ func (h *History) At(t time.Time) (*Moment, error) {
 	defer h.mu.RUnlock()
 	list := h.timeline()
 	since := h.sinceLocked(list)
-	if t.Before(since) {
+	n := firstAfter(list, t)
+	if t.Before(since) && (n == 0 || h.short) { // otherwise the clock was set back
 		return nil, fmt.Errorf("%w: %s is before %s", ErrTooOld, t.UTC().Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}
-	n := firstAfter(list, t)
-	m := &Moment{h: h, last: h.last, time: since, start: since, after: list[n:], changes: make(map[blockOf]*sums)}
-	if n > 0 {
+	m := &Moment{h: h, last: h.seq, time: since, seq: h.seq, start: since, after: list[n:], changes: make(map[blockOf]*sums)}
+	switch {
+	case n > 0:
 		m.step = list[n-1]
-		m.time, m.start = m.step.end, m.step.start
+		m.time, m.start, m.seq = m.step.end, m.step.start, m.step.to
+	case len(list) > 0:
+		m.seq = list[0].from
 	}
 	for _, f := range m.after {
 		for _, s := range []section{f.counters, f.gauges} {
@@ -294,7 +301,7 @@ func (m *Moment) Time() time.Time { return m.time }
 func (m *Moment) Start() time.Time { return m.start }
 
 // Has reports whether the stat existed at the moment.
-func (m *Moment) Has(c *store.Cursor) bool { return !c.Created().After(m.time) }
+func (m *Moment) Has(c *store.Cursor) bool { return c.FlushesBefore() < m.seq }
 
 // Raw returns the value of a counter or gauge at the moment, in the form of
 // [store.Cursor.SetRaw].
@@ -312,7 +319,7 @@ func (m *Moment) Raw(c *store.Cursor) uint64 {
 	defer m.h.mu.RUnlock()
 	raw := m.h.rawLocked(c)
 	for _, f := range m.h.levels[0] {
-		if !f.start.Before(m.last) {
+		if f.from >= m.last {
 			raw -= f.change(c.Kind(), ref)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -109,6 +110,61 @@ func TestHasAtAMoment(t *testing.T) {
 				t.Errorf("the moment %v for %v has it: %t, want %t", m.Time(), moment, got, want)
 			}
 		})
+	}
+}
+
+// TestHasWhenTheClockIsSet sets the clock by an hour, in both directions: a stat still is
+// there from the moment of its creation on, also to a clock without a monotonic reading.
+func TestHasWhenTheClockIsSet(t *testing.T) {
+	for _, start := range []time.Time{time.Now(), time.Unix(1_700_000_000, 0)} {
+		for _, by := range []time.Duration{time.Hour, -time.Hour} {
+			w := newWorld(0)
+			w.now = start
+			w.flush(0)
+			early := w.store.Root().Counter("early")
+			early.Inc()
+			w.flush(10 * time.Second)
+			before := w.now.Round(0)
+			w.store.Root().Counter("late").Inc()
+			if start == start.Round(0) {
+				w.now = w.now.Add(by)
+			} else {
+				w.now = clocktest.Set(w.now, by)
+			}
+			early.Inc()
+			w.flush(10 * time.Second)
+			set := w.now.Round(0)
+			early.Inc()
+			w.flush(10 * time.Second)
+			if before.Before(set) {
+				m := w.at(t, before)
+				w.find(t, "late", func(c *store.Cursor) {
+					if m.Has(c) {
+						t.Errorf("clock set by %v: it is there before its creation", by)
+					}
+				})
+			}
+			m := w.at(t, set)
+			if got := w.value(t, m, "early"); got != "2" || !m.Time().Equal(set) {
+				t.Errorf("clock set by %v: %s at %v, want 2 at %v", by, got, m.Time(), set)
+			}
+			w.find(t, "early", func(c *store.Cursor) {
+				if !m.Has(c) {
+					t.Errorf("clock set by %v: an older stat is not there", by)
+				}
+				if points, _ := w.h.Series(c, set); len(points) != 1 {
+					t.Errorf("clock set by %v: %d steps since then, want 1", by, len(points))
+				}
+				var exists []bool
+				points, _ := w.h.Series(c, time.Time{})
+				for _, p := range points {
+					exists = append(exists, p.Exists)
+				}
+				if want := []bool{false, true, true, true}; !slices.Equal(exists, want) {
+					t.Errorf("clock set by %v: it exists in %v, want %v", by, exists, want)
+				}
+			})
+		}
 	}
 }
 
