@@ -15,8 +15,9 @@ type Parcel struct {
 	Sink, Form string
 	// Shard is the part of the sink that keeps the order of its packets.
 	Shard int
-	// Queued is when the packet was queued.
-	Queued time.Time
+	// Age is how long ago the packet was queued. A time of day would be wrong in the
+	// other process if the clock was set in between.
+	Age time.Duration
 	// Metrics is the number of metrics in the packet.
 	Metrics int
 	// Increments are counter increments that wait for a packet; Data is then

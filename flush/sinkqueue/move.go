@@ -3,6 +3,7 @@ package sinkqueue
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 )
@@ -31,18 +32,18 @@ func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 	for ctx.Err() == nil && slices.ContainsFunc(q.shards, func(s *shard) bool { return !s.sending.IsZero() }) {
 		q.settled.Wait()
 	}
-	p := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}
+	p, now := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}, time.Now()
 	for i, s := range q.shards {
 		p.Shard = i
 		for s.queue.len() > 0 {
 			next := s.pop()
 			q.size -= len(next.data)
 			q.waiting -= next.metrics
-			p.Data, p.Metrics, p.Queued = next.data, next.metrics, next.queued
+			p.Data, p.Metrics, p.Age = next.data, next.metrics, now.Sub(next.queued)
 			q.removed = append(q.removed, p)
 		}
 	}
-	p.Shard, p.Metrics = 0, 0
+	p.Shard, p.Metrics, p.Age = 0, 0, 0
 	for key, n := range q.owed {
 		p.Data, p.Increments = []byte(key), n
 		q.removed = append(q.removed, p)
@@ -72,8 +73,7 @@ func (q *Queue) Release(moved bool) {
 	q.trim()
 }
 
-// Inherit queues a parcel of the same sink in another process, ordered by the
-// time at which it was queued there. It returns false if the name or the form
+// Inherit queues a parcel of the same sink in another process, ordered by its age. It returns false if the name or the form
 // differs.
 func (q *Queue) Inherit(p flush.Parcel) bool {
 	if p.Sink != q.cfg.Name || p.Form != q.form() {
@@ -97,13 +97,14 @@ func (q *Queue) put(p flush.Parcel) {
 	if p.Shard < len(q.shards) {
 		s = q.shards[p.Shard]
 	}
-	at, _ := slices.BinarySearchFunc(s.queue.all(), p, func(have packet, p flush.Parcel) int {
-		if have.queued.After(p.Queued) {
+	queued := time.Now().Add(-max(p.Age, 0))
+	at, _ := slices.BinarySearchFunc(s.queue.all(), queued, func(have packet, queued time.Time) int {
+		if have.queued.After(queued) {
 			return 1
 		}
 		return -1 // equal ones keep their order
 	})
-	s.queue.insert(at, packet{p.Data, p.Metrics, p.Queued, 0})
+	s.queue.insert(at, packet{p.Data, p.Metrics, queued, 0})
 	q.size += len(p.Data)
 	q.waiting += p.Metrics
 	s.signal()

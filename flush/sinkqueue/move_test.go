@@ -147,9 +147,8 @@ func TestInheritedParcelsHaveALimit(t *testing.T) {
 	q, metric, stop := queue(t, &target{err: errDown}, func(c *sinkqueue.Config) { c.QueueBytes = 12 })
 	defer stop()
 	q.Hold(t.Context()) // so that nothing is under way
-	now := time.Now()
 	for i := range 5 {
-		p := flush.Parcel{Sink: "out", Form: " increments", Data: fmt.Appendf(nil, "a:%d\n", i), Metrics: 1, Queued: now.Add(-time.Duration(i) * time.Second)}
+		p := flush.Parcel{Sink: "out", Form: " increments", Data: fmt.Appendf(nil, "a:%d\n", i), Metrics: 1, Age: time.Duration(i) * time.Second}
 		if !q.Inherit(p) {
 			t.Errorf("%+v is refused", p)
 		}
@@ -158,6 +157,44 @@ func TestInheritedParcelsHaveALimit(t *testing.T) {
 		t.Errorf("%d bytes are queued and %d packets dropped, want 12 and 2", bytes, dropped)
 	}
 	q.Release(true)
+}
+
+// TestParcelsAgeByElapsedTime moves a packet to a process whose clock differs by an hour, as
+// when it was set in between: there it waits for the rest of its time.
+func TestParcelsAgeByElapsedTime(t *testing.T) {
+	for _, begin := range [][2]time.Duration{{0, time.Hour}, {time.Hour, 0}} { // of the clocks
+		var parcels []flush.Parcel
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(begin[0])
+			q, _, stop := queue(t, &target{err: errDown}, nil)
+			q.Add([]byte("a:1\n"), 1)
+			time.Sleep(sinkqueue.DefaultAge - time.Minute)
+			parcels = hold(t, q)
+			q.Release(true)
+			stop()
+		})
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(begin[1])
+			q, metric, stop := queue(t, &target{err: errDown}, nil)
+			for _, p := range parcels {
+				q.Inherit(p)
+			}
+			if d := q.Delivery(); d.Packets+int(metric("dropped_packets")) != 1 || d.Age != sinkqueue.DefaultAge-time.Minute {
+				t.Errorf("clocks after %v: %d packets wait since %v", begin, d.Packets, d.Age)
+			}
+			time.Sleep(time.Minute)
+			q.Owed() // drops old packets
+			if n := metric("dropped_packets"); n != 0 {
+				t.Errorf("clocks after %v: dropped before its time", begin)
+			}
+			time.Sleep(time.Minute)
+			q.Owed()
+			if n := metric("dropped_packets"); n != 1 {
+				t.Errorf("clocks after %v: waits longer than its time", begin)
+			}
+			stop()
+		})
+	}
 }
 
 // TestOtherParcels: a queue takes neither packets of another kind of sink, nor totals

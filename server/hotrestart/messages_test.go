@@ -281,19 +281,19 @@ func TestMalformedPayloads(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		shard, metrics uint64
-		ok             bool
+		shard, age, metrics uint64
+		ok                  bool
 	}{
-		{1<<31 - 1, 1<<31 - 1, true}, {1 << 31, 0, false}, {0, 1 << 31, false},
+		{1<<31 - 1, 1<<63 - 1, 1<<31 - 1, true}, {1 << 31, 0, 0, false}, {0, 1 << 63, 0, false}, {0, 0, 1 << 31, false},
 	} {
 		b := []byte{0, 0}
-		for _, n := range []uint64{tt.shard, 0, tt.metrics, 0, 0} {
+		for _, n := range []uint64{tt.shard, tt.age, tt.metrics, 0, 0} {
 			b = binary.AppendUvarint(b, n)
 		}
 		var got []flush.Parcel
 		err := parseParcels(b, func(p flush.Parcel) { got = append(got, p) })
-		if (err == nil) != tt.ok || tt.ok && (len(got) != 1 || got[0].Shard != int(tt.shard) || got[0].Metrics != int(tt.metrics)) {
-			t.Errorf("shard %d of %d metrics: %+v, %v", tt.shard, tt.metrics, got, err)
+		if (err == nil) != tt.ok || tt.ok && (len(got) != 1 || got[0].Shard != int(tt.shard) || got[0].Age != time.Duration(tt.age) || got[0].Metrics != int(tt.metrics)) {
+			t.Errorf("%+v: %+v, %v", tt, got, err)
 		}
 	}
 }

@@ -245,7 +245,7 @@ func parseStats(b []byte, visit func(*store.ExportedStat)) error {
 
 func appendParcel(dst []byte, p *flush.Parcel) []byte {
 	dst = appendText(appendText(dst, p.Sink), p.Form)
-	for _, n := range []uint64{uint64(p.Shard), uint64(p.Queued.UnixNano()), uint64(p.Metrics), p.Increments, uint64(len(p.Data))} {
+	for _, n := range []uint64{uint64(p.Shard), uint64(p.Age), uint64(p.Metrics), p.Increments, uint64(len(p.Data))} {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	return append(dst, p.Data...)
@@ -257,11 +257,11 @@ func parseParcels(b []byte, visit func(flush.Parcel)) error {
 	r := reader{b: b}
 	for len(r.b) > 0 {
 		p := flush.Parcel{Sink: r.text(), Form: r.text()}
-		shard, queued, metrics := r.number(), r.number(), r.number()
-		if p.Increments = r.number(); shard > math.MaxInt32 || metrics > math.MaxInt32 {
+		shard, age, metrics := r.number(), r.number(), r.number()
+		if p.Increments = r.number(); shard > math.MaxInt32 || age > math.MaxInt64 || metrics > math.MaxInt32 {
 			return errMalformed
 		}
-		p.Shard, p.Queued, p.Metrics = int(shard), time.Unix(0, int64(queued)), int(metrics)
+		p.Shard, p.Age, p.Metrics = int(shard), time.Duration(age), int(metrics)
 		n := r.number()
 		if r.bad || n > uint64(len(r.b)) {
 			return errMalformed

@@ -157,11 +157,11 @@ func samples() []store.ExportedStat {
 
 // parcels are more than fit into one message.
 func parcels() []flush.Parcel {
-	at := time.Unix(1_700_000_000, 7)
+	const age = 10*time.Minute + 7
 	return []flush.Parcel{
-		{Sink: "a", Form: "statsd", Shard: 3, Queued: at, Metrics: 9, Data: bytes.Repeat([]byte("hits:1|c\n"), batchPart/9)},
-		{Sink: "", Form: "", Queued: at, Data: []byte{0}},
-		{Sink: "b", Form: "otlp increments", Queued: at, Increments: 1 << 63, Data: bytes.Repeat([]byte("k"), batchPart-5)},
-		{Sink: "c", Queued: at, Metrics: 1, Data: []byte("last")},
+		{Sink: "a", Form: "statsd", Shard: 3, Age: age, Metrics: 9, Data: bytes.Repeat([]byte("hits:1|c\n"), batchPart/9)},
+		{Sink: "", Form: "", Age: age, Data: []byte{0}},
+		{Sink: "b", Form: "otlp increments", Age: age, Increments: 1 << 63, Data: bytes.Repeat([]byte("k"), batchPart-5)},
+		{Sink: "c", Age: age, Metrics: 1, Data: []byte("last")},
 	}
 }
