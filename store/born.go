@@ -70,15 +70,14 @@ func moment(at int64) time.Time {
 	return time.UnixMilli(at)
 }
 
-// Since returns when the stat was created or, if that is later and it is a counter,
-// last reset: the time from which [Cursor.Uint] counts. The zero time means that it is
-// unknown, as in [Cursor.Created].
+// Since returns when the stat was created or, if it is a counter that was reset, when that
+// was: the time from which [Cursor.Uint] counts. The zero time means that it is unknown, as
+// in [Cursor.Created].
 func (c *Cursor) Since() time.Time {
-	created := c.Created()
 	if base := c.b.base.Load(); base != nil {
-		if at := time.UnixMilli(base[c.i].at.Load()); at.After(created) {
-			return at
+		if at := base[c.i].at.Load(); at != 0 { // before Created if the clock was set back
+			return time.UnixMilli(at)
 		}
 	}
-	return created
+	return c.Created()
 }

@@ -187,6 +187,10 @@ func TestCreated(t *testing.T) {
 	v.Close()
 	check("a", 1000, 5000)
 	check("b", 1000, 3000)
+	now = time.Unix(500, 0) // the clock was set back
+	st.ResetCounters()
+	check("b", 1000, 500)
+	check("g", 2000, 2000)
 	sc.Close()
 	now = time.Unix(6000, 0)
 	st.Root().Gauge("g")
