@@ -38,7 +38,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	snap := &Snapshot{
 		Seq:      s.flushes + 1,
 		Time:     now,
-		Interval: now.Sub(s.flushed),
+		Interval: max(now.Sub(s.flushed), 0), // a clock of Options can go back
 		Last:     o.Last,
 		totals:   o.Totals,
 	}

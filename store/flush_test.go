@@ -392,6 +392,34 @@ func TestTTLWhenTheClockIsSet(t *testing.T) {
 	}
 }
 
+// TestIntervalWhenTheClockIsSet: a clock without a monotonic reading that is set back makes
+// no interval negative, which would make the sum of several too short.
+func TestIntervalWhenTheClockIsSet(t *testing.T) {
+	now := time.Unix(100_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	w := st.Watch()
+	defer w.Close()
+	var joined *store.Snapshot
+	var changes []*store.Changes
+	for _, d := range []time.Duration{time.Second, -time.Hour, time.Second} {
+		now = now.Add(d)
+		changes = append(changes, w.Poll())
+		snap := st.Flush(store.FlushOptions{})
+		defer snap.Close()
+		if joined == nil {
+			joined = snap
+		} else {
+			joined = joined.Join(snap)
+		}
+		if want := max(d, 0); snap.Interval != want || changes[len(changes)-1].Interval != want {
+			t.Errorf("%v passed: intervals of %v and %v, want %v", d, snap.Interval, changes[len(changes)-1].Interval, want)
+		}
+	}
+	if got := store.MergeChanges(changes).Interval; got != 2*time.Second || joined.Interval != got {
+		t.Errorf("together %v and %v, want 2s", joined.Interval, got)
+	}
+}
+
 // updater makes a stat of each kind in sc and returns what updates them all.
 func updater(sc *store.Scope, counter, gauge, histogram, text string) func() {
 	c, g := sc.Counter(counter), sc.Gauge(gauge)

@@ -236,7 +236,7 @@ func (w *Watch) Poll() *Changes {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	now := s.opts.Now()
-	ch := &Changes{s: s, Time: now, Interval: now.Sub(w.polled)}
+	ch := &Changes{s: s, Time: now, Interval: max(now.Sub(w.polled), 0)}
 	w.polled = now
 	if n := s.resets.Load(); n != w.resets {
 		w.resets, ch.Reset = n, true
