@@ -34,6 +34,17 @@ func TestTopWindow(t *testing.T) {
 	}
 }
 
+// TestTopWindowWhenTheClockIsSet: an interval whose clock was set back takes no time.
+func TestTopWindowWhenTheClockIsSet(t *testing.T) {
+	var w topWindow
+	for _, length := range []time.Duration{10 * time.Second, -time.Hour, 10 * time.Second} {
+		w.add(map[string]uint64{"a": 10}, length)
+	}
+	if r := w.rates(9); len(r) != 1 || r[0].PerSecond != 1.5 {
+		t.Errorf("rates %v, want 1.5 per second", r)
+	}
+}
+
 // TestSetWindows: sets cover 10 minutes in 5 steps by default, of a second or more.
 func TestSetWindows(t *testing.T) {
 	for _, tt := range []struct {

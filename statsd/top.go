@@ -91,9 +91,9 @@ const (
 	topIntervals = 60 // at most
 )
 
-// add adds the latest interval.
+// add adds the latest interval, whose length is negative if an injected clock was set back.
 func (w *topWindow) add(counts map[string]uint64, length time.Duration) {
-	w.intervals = append(w.intervals, topInterval{counts, length})
+	w.intervals = append(w.intervals, topInterval{counts, max(length, 0)})
 	for len(w.intervals) > topIntervals || len(w.intervals) > 1 && w.length() > topTime {
 		w.intervals = slices.Delete(w.intervals, 0, 1)
 	}
