@@ -153,6 +153,7 @@ type Queue struct {
 	keys    int // bytes of the keys in owed
 	lastErr error
 	errAt   time.Time
+	sentAt  time.Time
 	held    bool           // by Hold: shards take no packets
 	removed []flush.Parcel // by Hold
 	settled sync.Cond      // signaled when an attempt ends
@@ -332,12 +333,9 @@ func (q *Queue) Delivery() flush.SinkDelivery {
 		Ambiguous: q.ambiguous.Total(), Lost: q.lostPackets.Total(), Rejected: q.rejected.Total(), LostCounts: q.lostIn.Total(),
 		DroppedMetrics: q.droppedMetrics.Total(), AmbiguousMetrics: q.ambiguousMetrics.Total(),
 	}
-	if s := q.lastSent.Value(); s != 0 {
-		d.LastSent = time.Unix(int64(s), 0)
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	d.Bytes, d.Metrics, d.Owed, d.LastError, d.LastErrorAt = q.size, q.waiting, len(q.owed), q.lastErr, q.errAt
+	d.Bytes, d.Metrics, d.Owed, d.LastSent, d.LastError, d.LastErrorAt = q.size, q.waiting, len(q.owed), q.sentAt, q.lastErr, q.errAt
 	now := time.Now()
 	for _, s := range q.shards {
 		d.Packets += s.queue.len()

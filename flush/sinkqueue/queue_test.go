@@ -99,15 +99,25 @@ var errDown = errors.New("down")
 
 func TestTimeOfTheLastPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, _, stop := queue(t, &target{}, nil)
+		r := &target{}
+		q, _, stop := queue(t, r, nil)
 		if at := q.Delivery().LastSent; !at.IsZero() {
 			t.Errorf("sent at %v before the first packet", at)
 		}
 		time.Sleep(time.Minute)
 		q.Add([]byte("a:1\n"), 1)
 		synctest.Wait()
-		if at := q.Delivery().LastSent; !at.Equal(time.Now().Truncate(time.Second)) {
+		if at := q.Delivery().LastSent; !at.Equal(time.Now()) {
 			t.Errorf("sent at %v, want %v", at, time.Now())
+		}
+		for i, err := range []error{sinkqueue.ErrRefused, nil} {
+			r.fail(err)
+			time.Sleep(100 * time.Millisecond)
+			q.Add([]byte("a:1\n"), 1)
+			synctest.Wait()
+			if d := q.Delivery(); d.LastSent.After(d.LastErrorAt) != (err == nil) {
+				t.Errorf("packet %d: sent at %v, error at %v", i+1, d.LastSent, d.LastErrorAt)
+			}
 		}
 		stop()
 	})

@@ -102,7 +102,6 @@ func (s *shard) sendRun() bool {
 		q.bytes.Add(uint64(size))
 		q.packets.Add(uint64(len(run)))
 		q.metrics.Add(uint64(metrics))
-		q.lastSent.Set(uint64(time.Now().Unix()))
 	case !ended: // it panicked
 		q.errs.Inc()
 		for _, p := range run {
@@ -114,6 +113,9 @@ func (s *shard) sendRun() bool {
 	defer clear(run)
 	s.sending = time.Time{}
 	q.settled.Broadcast()
+	if sent {
+		q.sent()
+	}
 	if sent || !ended && !q.cfg.Resend {
 		q.size -= size
 		q.waiting -= metrics
@@ -145,8 +147,16 @@ func (s *shard) settle(p, before packet, back bool, err error, retry time.Time) 
 	}
 	if err != nil {
 		q.lastErr, q.errAt = err, time.Now()
+	} else {
+		q.sent()
 	}
 	q.trim()
+}
+
+// sent notes that a packet was sent now. The caller holds q.mu.
+func (q *Queue) sent() {
+	q.sentAt = time.Now()
+	q.lastSent.Set(uint64(q.sentAt.Unix()))
 }
 
 // run sends packets until ctx ends or the queue is closed and the shard is empty.
@@ -236,7 +246,6 @@ func (s *shard) send(ctx context.Context, p *packet) error {
 	if err == nil {
 		q.packets.Inc()
 		q.metrics.Add(uint64(p.metrics))
-		q.lastSent.Set(uint64(time.Now().Unix()))
 		return nil
 	}
 	if q.cfg.Count != nil && sent > 0 {
