@@ -182,8 +182,9 @@ func (s *Sink) Flush(snap *store.Snapshot) error {
 // deltas adds what happened since the last report.
 func (s *Sink) deltas(snap *store.Snapshot) {
 	at := totals.After(s.began, 1, snap.Time.UnixMilli())
-	if at < s.began { // the clock was set back
-		s.began = at - max(snap.Interval.Milliseconds(), 1)
+	interval := max(snap.Interval.Milliseconds(), 1)
+	if at < s.began || at-s.began > interval+1000 { // the clock was set
+		s.began = at - interval
 	}
 	owed, f := s.queue.Owed(), &s.cfg.Filter
 	f.Counters(snap, func(c *store.Cursor, n uint64) {

@@ -21,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -437,6 +438,28 @@ func TestUndeliveredIncrementsReturn(t *testing.T) {
 			t.Fatal(err)
 		}
 		sinktest.Owed(t, st, s, increments)
+	}
+}
+
+// TestClockSetForward: after the clock of the system was set forward, increments have the
+// interval in which they happened, not the time that was skipped.
+func TestClockSetForward(t *testing.T) {
+	now := time.Now()
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	s, err := New(Config{Options: sinkqueue.Options{Store: st}, Transport: &receiver{}, Delta: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []time.Duration{0, time.Hour, 0} {
+		st.Root().Counter("a").Inc()
+		now = clocktest.Set(now.Add(5*time.Second), by)
+		tick(t, st, s)
+		var got []byte
+		s.queue.Take(func(data []byte, _ int) { got = append(got, data...) })
+		end := now.UnixMilli()
+		if want := times(nil, end-5000, end); !bytes.Contains(got, want) {
+			t.Errorf("clock set by %v: no point of the last 5 seconds", by)
+		}
 	}
 }
 
