@@ -582,7 +582,7 @@ func TestProgramRefusesClusters(t *testing.T) {
 		t.Errorf("refused though the program has filters: %v", err)
 	}
 	cfg.Clusters.Accept = func(*config.Cluster) error { return errors.New("not that one") }
-	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), `cluster "c": not that one`) {
+	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), `:4:6: upstream: cluster "c": not that one`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -39,7 +39,7 @@ func asking() map[string]string {
 }
 
 func TestUnsupportedFieldsAreRefusedOrLogged(t *testing.T) {
-	for _, a := range asks(parse(t, "name: c\n").Cluster) {
+	for _, a := range asks(parse(t, "name: c\ntype: STRICT_DNS\nload_assignment: {cluster_name: c, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: a, port_value: 1}}}}]}]}\n").Cluster) {
 		if a.given {
 			t.Errorf("%s: a cluster without it asks for it", a.field)
 		}

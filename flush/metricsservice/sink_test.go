@@ -181,6 +181,19 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestIdentifier: the first report of a stream names the node and the program.
+func TestIdentifier(t *testing.T) {
+	r := serve(t, &receiver{})
+	s, stop := started(t, r, Config{NodeID: "n1", NodeCluster: "edge"})
+	s.cfg.Store.Root().Counter("c").Inc()
+	tick(t, s)
+	stop()
+	// Fields 1, 2 and 6 of the node: id, cluster and user_agent_name.
+	if want := "\n\x13\n\x11\n\x02n1\x12\x04edge2\x05proxy"; !strings.HasPrefix(string(r.last), want) {
+		t.Errorf("the report begins with %q, want %q", r.last[:min(len(want), len(r.last))], want)
+	}
+}
+
 // TestBuckets: a bucket has its bound and the count of the values up to there.
 func TestBuckets(t *testing.T) {
 	r := serve(t, &receiver{})

@@ -1,6 +1,9 @@
 package mapping
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestMissingReference(t *testing.T) {
 	for _, tt := range []struct {
@@ -31,5 +34,14 @@ func TestMissingReference(t *testing.T) {
 		if got := MissingReference(tt.match, tt.regex, tt.text); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.match, tt.text, got, tt.want)
 		}
+	}
+}
+
+func TestCheckRegex(t *testing.T) {
+	if err := CheckRegex(`a\.(b|c)`); err != nil {
+		t.Error(err)
+	}
+	if err := CheckRegex("a("); err == nil || !strings.HasPrefix(err.Error(), `"a(" is not a regular expression: `) {
+		t.Errorf("error %v", err)
 	}
 }
