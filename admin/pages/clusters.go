@@ -264,9 +264,9 @@ func (v *view) board(rows []clusterRow) {
 		}
 		g := v.grid("clusters", "Clusters", "cards clusters", o,
 			column{head: "Cluster", sort: "name"}, column{head: "Version", class: "spare", sort: "version"}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
-			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", class: "num spare", sort: "active"}, column{head: "rq/s", class: "num", sort: "rate"},
+			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", class: "num spare", sort: "active"}, column{head: "Rq/s", class: "num", sort: "rate"},
 			column{head: "Requests", class: "num spare", sort: "requests"}, column{head: "Success %", class: "num", sort: "success"},
-			column{head: "p99", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", class: "spare rare", sort: "breakers"}, column{head: "Outlier", class: "spare rare", sort: "outlier"}, column{head: "Last check", exported: true})
+			column{head: "P99", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", class: "spare rare", sort: "breakers"}, column{head: "Outlier", class: "spare rare", sort: "outlier"}, column{head: "Last check", exported: true})
 		v.stats(func(list *store.View) {
 			for i := range shown {
 				v.clusterRow(g, list, &shown[i])

@@ -373,7 +373,7 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 
 // binTable appends the bins of the picture as numbers.
 func (v *view) binTable(s *both, unit store.Unit, list []bin) {
-	g := v.grid("bins", "Buckets", "", order{}, column{head: "from", class: "num"}, column{head: "to", class: "num"}, column{head: s.bars, class: "num"},
+	g := v.grid("bins", "Buckets", "", order{}, column{head: "From", class: "num"}, column{head: "To", class: "num"}, column{head: s.bars, class: "num"},
 		column{head: "%", class: "num"}, column{head: s.outline, class: "num"}, column{head: "% up to", class: "num"})
 	var sum uint64
 	exact := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

@@ -11,8 +11,8 @@ import (
 
 // hostColumns are the statistics of hosts that the table shows.
 var hostColumns = [...]struct{ stat, head string }{
-	{"cx_active", "cx active"}, {"cx_total", "cx total"}, {"cx_connect_fail", "cx failed"},
-	{"rq_active", "rq active"}, {"rq_total", "rq total"}, {"rq_error", "rq errors"}, {"rq_timeout", "rq timeouts"},
+	{"cx_active", "Cx active"}, {"cx_total", "Cx total"}, {"cx_connect_fail", "Cx failed"},
+	{"rq_active", "Rq active"}, {"rq_total", "Rq total"}, {"rq_error", "Rq errors"}, {"rq_timeout", "Rq timeouts"},
 }
 
 // hosts appends the hosts of a cluster, the unhealthy ones first.
@@ -25,7 +25,7 @@ func (v *view) hosts(c *status.Cluster, total int) {
 	for _, h := range hostColumns {
 		columns = append(columns, column{head: h.head, class: "num"})
 	}
-	columns = append(columns, column{head: "success", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true})
+	columns = append(columns, column{head: "Success", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true})
 	g := v.grid("hosts", "Hosts of "+c.Name, "cards dense", order{}, columns...)
 	at, shown := 0, 0
 	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {

@@ -45,7 +45,7 @@ func showIngest(v *view) error {
 		}
 	})
 	v.panel("kinds-head", "Received series", func() { v.actions("kinds", "/ingest?format=json") }, func() {
-		g := v.grid("kinds", "Received series by kind", "", order{}, column{head: "Kind"}, column{head: "series", class: "num"}, column{head: "created", class: "num"}, column{head: "expired", class: "num"})
+		g := v.grid("kinds", "Received series by kind", "", order{}, column{head: "Kind"}, column{head: "Series", class: "num"}, column{head: "Created", class: "num"}, column{head: "Expired", class: "num"})
 		for _, k := range rep.Series {
 			g.row("")
 			g.head(k.Kind, nil)
@@ -315,7 +315,7 @@ func (v *view) tops(rep *report.Report) {
 			return
 		}
 		v.panel(id+"-head", title, func() { v.actions(id, "/ingest?format=json") }, func() {
-			g := v.grid(id, title, "", order{}, column{head: head, class: "name"}, column{head: "count", class: "num"})
+			g := v.grid(id, title, "", order{}, column{head: head, class: "name"}, column{head: "Count", class: "num"})
 			for _, x := range list[:min(10, len(list))] {
 				g.row("")
 				g.head(x.Name, func() { v.dotted(x.Name) })

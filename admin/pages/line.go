@@ -299,14 +299,14 @@ func (v *view) compareStat(l, other *line) {
 func (v *view) sampleTable(l, other *line, lists [][]sample) {
 	head := func(l *line) string {
 		if l.counter {
-			return "per second"
+			return "Per second"
 		}
-		return "value"
+		return "Value"
 	}
-	columns := []column{{head: "until"}, {head: "from"}, {head: head(l), class: "num"}}
+	columns := []column{{head: "Until"}, {head: "From"}, {head: head(l), class: "num"}}
 	beside := map[time.Time]float64{}
 	if other.name != "" {
-		columns = append(columns, column{head: other.name + ", " + head(other), class: "num"})
+		columns = append(columns, column{head: other.name + ", " + strings.ToLower(head(other)), class: "num"})
 		for _, s := range lists[1] {
 			beside[s.end] = s.value
 		}

@@ -38,7 +38,7 @@ func showListeners(v *view) error {
 			return
 		}
 		g := v.grid("listeners", "Listeners", "cards dense", order{}, column{head: "Name"}, column{head: "Addresses"}, column{head: "Protocol"}, column{head: "Direction"},
-			column{head: "State"}, column{head: "Drain time left", class: "num"}, column{head: "Connections", class: "num"}, column{head: "per second", class: "num"})
+			column{head: "State"}, column{head: "Drain time left", class: "num"}, column{head: "Connections", class: "num"}, column{head: "Per second", class: "num"})
 		open := v.connections()
 		for _, l := range list {
 			var addresses []string

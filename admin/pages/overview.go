@@ -373,7 +373,7 @@ func (v *view) topRates(top []grown) {
 			v.empty("No counter or histogram changed in the last flush.")
 			return
 		}
-		g := v.grid("top-rates", "Ten stats with the highest rates", "", order{}, column{head: "Name", class: "name"}, column{head: "per second", class: "num"})
+		g := v.grid("top-rates", "Ten stats with the highest rates", "", order{}, column{head: "Name", class: "name"}, column{head: "Per second", class: "num"})
 		v.stats(func(list *store.View) {
 			for _, x := range top {
 				if c, ok := list.FindRef(x.ref); ok {
@@ -402,7 +402,7 @@ func (v *view) topNames(input *report.Report) {
 			v.noTraffic(input)
 			return
 		}
-		g := v.grid("top-names", "Ten names with the most samples", "", order{}, column{head: "Name", class: "name"}, column{head: "per second", class: "num"})
+		g := v.grid("top-names", "Ten names with the most samples", "", order{}, column{head: "Name", class: "name"}, column{head: "Per second", class: "num"})
 		for _, x := range input.TopSamples[:min(10, len(input.TopSamples))] {
 			g.row("")
 			g.head(x.Name, func() {

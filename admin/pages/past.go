@@ -152,7 +152,7 @@ type both struct {
 // values, or two windows of the history, in whole steps.
 func (v *view) chosen(s *histogram.Snapshot, p *past) both {
 	if !v.query.Has("compare") || p.merged {
-		return both{s, "interval", "since the start", false}
+		return both{s, "Interval", "Since the start", false}
 	}
 	moments := v.moments()
 	window := func(name string) (*histogram.Stats, string) {

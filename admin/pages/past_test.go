@@ -317,7 +317,7 @@ func TestSparks(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	if got, want := string(srv.Request("GET", Prefix+"stats?filter=^(a[.]|g$|idle)&sort=rate&hide=changed&tsv=stats", nil).Body), "Name\tType\tValue\tper second\tTrend\n"+
+	if got, want := string(srv.Request("GET", Prefix+"stats?filter=^(a[.]|g$|idle)&sort=rate&hide=changed&tsv=stats", nil).Body), "Name\tType\tValue\tPer second\tTrend\n"+
 		"a.x\tcounter\t700\t2\t\na.y\tcounter\t15\t1\t\ng\tgauge\t1\t\t\nidle\tcounter\t0\t0\t\n"; got != want {
 		t.Errorf("by rate:\n%s\nwant\n%s", got, want)
 	}
@@ -370,7 +370,7 @@ func TestTopRates(t *testing.T) {
 	if err := Add(srv); err != nil {
 		t.Fatal(err)
 	}
-	want := "Name\tper second\n"
+	want := "Name\tPer second\n"
 	for i := 19; i > 9; i-- {
 		want += fmt.Sprintf("c.%02d\t%d\n", i, 100+i)
 	}

@@ -97,12 +97,12 @@ func placeLabels(list []label) {
 // values since the start, marks of the quantiles.
 func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 	unit := s.Cumulative.Layout().Unit()
-	marked, whole := s.Cumulative, s.outline
+	marked, which, of := s.Cumulative, "outline", s.outline
 	if s.Interval.Count() > 0 {
-		marked, whole = s.Interval, s.bars
+		marked, which, of = s.Interval, "bars", s.bars
 	}
 	values := marked.Quantiles(nil, quantiles[:])
-	summary := fmt.Sprintf("%s values (%s), median %s, 90th percentile %s, 99th percentile %s, greatest %s.", count(marked.Count()), whole,
+	summary := fmt.Sprintf("%s: %s values, median %s, 90th percentile %s, 99th percentile %s, greatest %s.", of, count(marked.Count()),
 		measuredText(values[2], unit), measuredText(values[4], unit), measuredText(values[6], unit), measuredText(values[8], unit))
 	height := func(n, total uint64) float64 {
 		if total == 0 {
@@ -163,7 +163,7 @@ func (v *view) plot(s *both, a axis, list []bin, shares bool) {
 	v.marks(values, a, func(x float64) string { return measuredText(x, unit) })
 	v.Put(h("</svg></div>\n<p class='legend'><span><svg class='key' aria-hidden='true'><rect class='f' width='14' height='10'/></svg> "), s.bars,
 		h("</span><span><svg class='key' aria-hidden='true'><rect class='step' x='.5' y='.5' width='13' height='9'/></svg> "), s.outline,
-		h("</span><span>Marks: quantiles ("), whole, h(")</span></p>\n"))
+		h("</span><span>Marks: quantiles of the "), which, h("</span></p>\n"))
 }
 
 // rules are the horizontal lines of a plot from 0 to high.

@@ -219,7 +219,7 @@ func (v *view) lookups() {
 			return
 		}
 		list := symbols.Recent()
-		g := v.grid("recent-lookups", "Recent lookups", "", order{}, column{head: "Name", class: "name"}, column{head: "count", class: "num"})
+		g := v.grid("recent-lookups", "Recent lookups", "", order{}, column{head: "Name", class: "name"}, column{head: "Count", class: "num"})
 		for _, l := range list[:min(50, len(list))] {
 			g.row("")
 			g.head(l.Name, v.text(h("<span>"), l.Name, h("</span>")))

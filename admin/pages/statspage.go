@@ -60,7 +60,7 @@ var engines = [...]struct{ value, label string }{render.RE2: {"re2", "RE2"}, ren
 // statColumns are the columns of the table of stats. The names are values of the
 // parameters hide and sort.
 var statColumns = [...]struct{ name, head, class string }{
-	{"name", "Name", "name"}, {"type", "Type", "type"}, {"value", "Value", "num"}, {"rate", "per second", "num"}, {"delta", "Change", "num"}, {"trend", "Trend", "trend"}, {"changed", "Changed", "num"},
+	{"name", "Name", "name"}, {"type", "Type", "type"}, {"value", "Value", "num"}, {"rate", "Per second", "num"}, {"delta", "Change", "num"}, {"trend", "Trend", "trend"}, {"changed", "Changed", "num"},
 }
 
 func showStats(v *view) error {

@@ -71,7 +71,7 @@ func TestKeyboardTasks(t *testing.T) {
 		{"select nothing", "#stats tbody tr:not(.pinned) a:not(.pin)", kb.Escape, "document.activeElement === document.body && !document.querySelector('tr.sel') && !location.search.includes('sel=')"},
 		{"open a row", "#stats tbody tr:not(.pinned) a:not(.pin)", kb.Enter, at("/ui/stat")},
 		{"open the histograms", "", "gh", at("/ui/histograms")},
-		{"walk over the buckets", "svg.plot[data-bins]", kb.End + kb.ArrowLeft + kb.ArrowRight, "document.querySelector('#bin').textContent.includes('from') && document.querySelectorAll('.bin.sel, #bins tr.sel').length === 2 && document.querySelector('#bins tbody tr:last-child').classList.contains('sel')"},
+		{"walk over the buckets", "svg.plot[data-bins]", kb.End + kb.ArrowLeft + kb.ArrowRight, "document.querySelector('#bin').textContent.includes('From') && document.querySelectorAll('.bin.sel, #bins tr.sel').length === 2 && document.querySelector('#bins tbody tr:last-child').classList.contains('sel')"},
 		{"open the explorer", "", "ge", at("/ui/explorer")},
 		{"read it again", "", "n", at("/ui/explorer") + " && sessionStorage['/ui/explorer'] === '2'"},
 		{"copy the table", "", "c", "window.copied?.includes('task.\\t131\\t')"},

@@ -171,7 +171,7 @@ func TestStatLine(t *testing.T) {
 
 	p.do(chromedp.SendKeys(`input[name="with"]`, "line.level\r"))
 	p.until("document.documentElement.dataset.line && document.querySelectorAll('#plot path').length === 2")
-	if got := eval[string](p, "[...document.querySelectorAll('#points thead th')].map((e) => e.textContent).join() + document.querySelector('#line .legend').innerText"); !strings.Contains(got, "per second,line.level, value") || strings.Count(got, "line.level") != 2 {
+	if got := eval[string](p, "[...document.querySelectorAll('#points thead th')].map((e) => e.textContent).join() + document.querySelector('#line .legend').innerText"); !strings.Contains(got, "Per second,line.level, value") || strings.Count(got, "line.level") != 2 {
 		t.Errorf("beside another stat the page has %q", got)
 	}
 	p.ready(s.URL + "/ui/stat?name=line.count&with=absent")

@@ -89,7 +89,7 @@ func TestZeroPoint(t *testing.T) {
 	if got := eval[[]string](p, `[...document.querySelectorAll('#stats tr.pinned .pinbox a:not(.pin)')].map((a) => a.textContent)`); !slices.Equal(got, []string{"z.g", "absent"}) {
 		t.Errorf("the pins are %q", got)
 	}
-	if got := eval[string](p, `[...document.querySelectorAll('#stats thead th')].map((e) => e.textContent.trim()).join()`); got != "Name\u00A0↑,Value,per second,Change,Changed" {
+	if got := eval[string](p, `[...document.querySelectorAll('#stats thead th')].map((e) => e.textContent.trim()).join()`); got != "Name\u00A0↑,Value,Per second,Change,Changed" {
 		t.Errorf("the columns are %s", got)
 	}
 	p.press("#columns summary")
