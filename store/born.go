@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -61,6 +62,36 @@ func (b *block) birth(i int) birth {
 		n = sort.Search(n, func(n int) bool { return int(runs[n].slot) > i })
 	}
 	return runs[n-1]
+}
+
+// clockSlack is how many milliseconds the clock can lose between two flushes without being
+// set back: clocks are corrected a little all the time.
+const clockSlack = 100
+
+// setBack corrects the times that are after now, in Unix milliseconds: they were read before
+// the clock was set back. Otherwise they would come to pass once more, and readers of
+// counters would take that for a reset.
+func (s *Store) setBack(now, by int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.eachBlock() {
+		if p := b.born.Load(); p != nil {
+			runs := slices.Clone(*p)
+			for i := range runs {
+				if runs[i].at > now {
+					runs[i].at -= by
+				}
+			}
+			b.born.Store(&runs)
+		}
+		if base := b.base.Load(); base != nil {
+			for i := range base {
+				if at := base[i].at.Load(); at > now {
+					base[i].at.Store(at - by)
+				}
+			}
+		}
+	}
 }
 
 func moment(at int64) time.Time {

@@ -42,6 +42,9 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		Last:     o.Last,
 		totals:   o.Totals,
 	}
+	if back := s.flushed.UnixMilli() + snap.Interval.Milliseconds() - now.UnixMilli(); back > clockSlack {
+		s.setBack(now.UnixMilli(), back)
+	}
 	var ended []id
 	snap.view, ended, snap.ended = s.viewOfFlush(o.HistogramsOnly)
 	endedOf := bitsByBlock(ended)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -102,6 +103,50 @@ func TestEndedStatsAreListedOnce(t *testing.T) {
 	snap.Close()
 	if n := st.Symbols().NumSymbols(); n != symbols {
 		t.Errorf("%d symbols, %d before", n, symbols)
+	}
+}
+
+// TestCreatedWhenTheClockIsSet: after a flush no time is ahead of the clock, whether that has
+// a monotonic reading or not. When the clock is set forward, times stay.
+func TestCreatedWhenTheClockIsSet(t *testing.T) {
+	for _, begin := range []time.Time{time.Now().Truncate(time.Millisecond), time.Now()} {
+		now := begin
+		st := store.New(store.Options{Now: func() time.Time { return now }})
+		check := func(what, name string, created, since time.Duration) {
+			t.Helper()
+			v := st.View()
+			defer v.Close()
+			c, _ := v.Find(name)
+			for _, x := range []struct {
+				is   time.Time
+				want time.Duration
+			}{{c.Created(), created}, {c.Since(), since}} {
+				if d := x.is.Sub(begin.Round(0)) - x.want; d > time.Millisecond || d < -time.Millisecond {
+					t.Errorf("%s, %s: created %v and counted since %v after the begin, want %v and %v",
+						what, name, c.Created().Sub(begin.Round(0)), c.Since().Sub(begin.Round(0)), created, since)
+				}
+			}
+		}
+		set := func(by time.Duration) {
+			if now = now.Add(by); begin != begin.Round(0) {
+				now = clocktest.Set(now.Add(-by), by)
+			}
+			st.Flush(store.FlushOptions{}).Close()
+		}
+		st.Root().Counter("early")
+		now = now.Add(10 * time.Minute)
+		st.Root().Counter("late")
+		st.Root().Gauge("gauge")
+		st.ResetCounters()
+		set(time.Hour)
+		check("set forward", "early", 0, 10*time.Minute)
+		check("set forward", "late", 10*time.Minute, 10*time.Minute)
+		set(-time.Hour)
+		check("set back", "late", 10*time.Minute, 10*time.Minute)
+		set(-5 * time.Minute)
+		check("set back more", "early", 0, 5*time.Minute)
+		check("set back more", "late", 5*time.Minute, 5*time.Minute)
+		check("set back more", "gauge", 5*time.Minute, 5*time.Minute)
 	}
 }
 
