@@ -44,7 +44,7 @@ func (s *Server) configDump(w *Response, r *Request) error {
 	case errors.As(err, &refused):
 		return w.plain(refused.Status, refused.Text)
 	case errors.Is(err, render.ErrTooExpensive):
-		return s.tooExpensive("name_regex")
+		return s.tooExpensive("name_regex", err)
 	}
 	return err
 }

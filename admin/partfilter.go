@@ -34,7 +34,7 @@ func (s *Server) withFilter(w *Response, r *Request, f func(*partFilter) error) 
 	}
 	err = f(n)
 	if n.err != nil {
-		return s.tooExpensive("filter")
+		return s.tooExpensive("filter", n.err)
 	}
 	return err
 }

@@ -11,10 +11,14 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
-// tooExpensive is the answer to a regular expression that exceeded its budget.
-func (s *Server) tooExpensive(parameter string) error {
+// tooExpensive is the answer to a regular expression that exceeded its budget, or err,
+// a limit for one name.
+func (s *Server) tooExpensive(parameter string, err error) error {
 	text := parameter + " too expensive\n"
-	if budget := s.limits.RegexBudget; budget > 0 {
+	var name *render.NameCostError
+	if errors.As(err, &name) {
+		text += fmt.Sprintf("a name took more than %v or %d backtracking slots; nested repetitions such as (a+)+ cost most\n", name.Match, name.Stack)
+	} else if budget := s.limits.RegexBudget; budget > 0 {
 		text += fmt.Sprintf("admin.limits.regex_budget allows %v of elapsed time; an expression that starts with ^ and a literal prefix costs less\n", budget)
 	}
 	return badRequest(text)
@@ -62,10 +66,11 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 	if q.options.Buckets == render.HDR {
 		q.options.HDR = new(hdr.Encoder).Append
 	}
-	if err := s.render(w, r, q); !errors.Is(err, render.ErrTooExpensive) {
+	err = s.render(w, r, q)
+	if !errors.Is(err, render.ErrTooExpensive) {
 		return err
 	}
-	return s.tooExpensive("filter")
+	return s.tooExpensive("filter", err)
 }
 
 // noFilter answers a request whose expression got no slot.

@@ -159,6 +159,7 @@ func TestFilterEngine(t *testing.T) {
 		st := store.New(store.Options{Product: product})
 		st.Scope("a").Counter("foo.bar").Inc()
 		st.Scope("a").Counter("foo.baz").Inc()
+		st.Scope("a").Counter(strings.Repeat("a", 200) + "!").Inc()
 		s := newServer(t, Config{Sources: world.sources(), Store: st})
 		const lookahead = "/stats?filter=foo%5C.(%3F=bar)"
 		if r := s.Request("GET", lookahead, nil); r.Status != 400 || string(r.Body) != badFilter {
@@ -174,6 +175,10 @@ func TestFilterEngine(t *testing.T) {
 		r := s.Request("GET", "/stats?filter=(", nil)
 		if body := string(r.Body); r.Status != 400 || !strings.HasPrefix(body, `Invalid regex: "`) || !strings.HasSuffix(body, "\"\n") {
 			t.Errorf("ECMAScript: %d %q", r.Status, r.Body)
+		}
+		const want = "filter too expensive\na name took more than 50ms or 100000 backtracking slots; nested repetitions such as (a+)+ cost most\n"
+		if r := s.Request("GET", "/stats?filter=(a%2B)%2B(b|$)", nil); r.Status != 400 || string(r.Body) != want {
+			t.Errorf("a name that takes long: %d %q", r.Status, r.Body)
 		}
 		s.Request("POST", "/runtime_modify?"+key+"=", nil)
 		if r := s.Request("GET", lookahead, nil); r.Status != 400 {

@@ -132,7 +132,7 @@ func (s *Server) mergeFiltered(w *Response, r *Request, q *histogramQuery) error
 		}
 	}
 	if errors.Is(c.Err(), render.ErrTooExpensive) {
-		return s.tooExpensive("filter")
+		return s.tooExpensive("filter", c.Err())
 	}
 	return c.Err()
 }

@@ -54,9 +54,24 @@ var (
 	ErrSyntax = errors.New("render: invalid regular expression")
 	// ErrTooComplex is wrapped when a pattern is over a limit.
 	ErrTooComplex = errors.New("render: regular expression over the limit")
-	// ErrTooExpensive ends a walk that exceeded the budget of its filter.
+	// ErrTooExpensive ends a walk that exceeded the budget of its filter. It is wrapped
+	// in a [*NameCostError] if a single name exceeded a limit.
 	ErrTooExpensive = errors.New("render: filter too expensive")
 )
+
+// A NameCostError ends a walk at a name that exceeded one of the limits of
+// [FilterLimits] for a single name. It wraps [ErrTooExpensive].
+type NameCostError struct {
+	Match time.Duration
+	Stack int
+}
+
+func (e *NameCostError) Error() string {
+	return fmt.Sprintf("%v: a name took more than %v or %d backtracking slots", ErrTooExpensive, e.Match, e.Stack)
+}
+
+// Unwrap returns [ErrTooExpensive].
+func (e *NameCostError) Unwrap() error { return ErrTooExpensive }
 
 // Filter selects stats whose full name a regular expression matches, anywhere
 // in the name unless it is anchored. It caches its results for the names of one
@@ -204,7 +219,7 @@ func (f *Filter) compileECMAScript(pattern string) error {
 	f.match = func(name []byte) (bool, error) {
 		ok, err := re.MatchString(string(name))
 		if err != nil {
-			return false, fmt.Errorf("%w: %v", ErrTooExpensive, err)
+			return false, &NameCostError{f.limits.Match, f.limits.Stack}
 		}
 		return ok, nil
 	}
