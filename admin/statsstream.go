@@ -72,10 +72,11 @@ func (s *Server) statsStream(w *Response, r *Request) error {
 	defer client.Close()
 	w.SetType("text/event-stream")
 	w.SetHeader("cache-control", "no-cache")
+	closing := w.Endless()
 	if r.method == "HEAD" {
-		return nil
+		return w.Flush()
 	}
-	return client.Serve(w, w.Endless())
+	return client.Serve(w, closing)
 }
 
 // maxIDs limits the ids of a request.

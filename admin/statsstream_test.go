@@ -2,7 +2,9 @@ package admin
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +149,11 @@ func TestStatsStreamOverHTTP(t *testing.T) {
 		until(r, `]],"rows":[[`)
 	}
 	a.Add(41)
+	head := dial(t, s)
+	fmt.Fprint(head, "HEAD /stats/stream HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+	if b, err := io.ReadAll(head); err != nil || !bytes.HasSuffix(b, []byte("\r\n\r\n")) || bytes.Contains(b, []byte("content-length")) || !bytes.Contains(b, []byte("text/event-stream")) {
+		t.Errorf("HEAD: %q, %v", b, err)
+	}
 	deadline := time.Now().Add(30 * time.Second)
 	for stream.Clients() < 8 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
