@@ -331,7 +331,7 @@ var reference = []section{
 		{"extract_tags", "", "Apply the tag rules of `stats_config` to received names without tags."},
 		{"exposition", "", "Received series in Prometheus format."},
 		{"exposition.prefix", "", "Text in front of metric names."},
-		{"exposition.counter_suffix", "", "Suffix of counters."},
+		{"exposition.counter_suffix", "", "Suffix of counters that do not end in it."},
 		{"exposition.timer_unit", "(`ms`; `s` with mapping rules)", "Unit of timers."},
 		{"exposition.observer", "(`histogram`; `summary` with mapping rules)", "Metric type of timers and histograms."},
 		{"exposition.openmetrics", "", "Use OpenMetrics when the client prefers it, or only when it accepts no other format (`fallback`)."},

@@ -146,7 +146,7 @@ func (r *registry) fullName(w *wanted) string {
 
 func (r *registry) series(w *wanted) string {
 	metric, labels := r.shown(w.name, w.tags)
-	if w.group == counters && r.naming.NetworkTotal {
+	if w.group == counters && r.naming.NetworkTotal && !strings.HasSuffix(metric, "_total") {
 		metric += "_total"
 	}
 	var b strings.Builder

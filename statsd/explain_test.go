@@ -61,6 +61,7 @@ func TestExplain(t *testing.T) {
 func TestExplainedSeriesIsTheOneOfTheExposition(t *testing.T) {
 	for in, want := range map[string]string{
 		"a.b:1|c|#x": `a_b_total{x="true"}`, "a.b:1|g": "a_b{}",
+		"a.total:1|c": "a_total{}", "total:1|c": "total_total{}",
 		"c:1|c|#a-b:1,a_b:2,a.b:3": `c_total{a_b="1",exported_a_b="3",exported_exported_a_b="2"}`,
 	} {
 		r := newRig(t, Config{})

@@ -147,7 +147,7 @@ func base(n *naming.Rules, name string, network bool, k store.Kind, any bool) st
 		if name = n.NetworkPrefix + name; name == "" {
 			name = "_"
 		}
-		if k == store.KindCounter && n.NetworkTotal {
+		if k == store.KindCounter && n.NetworkTotal && !strings.HasSuffix(name, "_total") {
 			name += "_total"
 		}
 		return name
@@ -157,7 +157,7 @@ func base(n *naming.Rules, name string, network bool, k store.Kind, any bool) st
 		if name == "" || digitFirst(name) {
 			name = "_" + name
 		}
-		if k == store.KindCounter && n.NetworkTotal {
+		if k == store.KindCounter && n.NetworkTotal && !strings.HasSuffix(name, "_total") {
 			name += "_total"
 		}
 		return name
@@ -352,7 +352,8 @@ func (s *scrape) startsWith(g *group, metric string, since int64, openMetrics, s
 	if openMetrics && since == 0 {
 		family, _ := strings.CutSuffix(metric, "_total")
 		_, taken := s.types[family+"_created"]
-		return s.types[metric] == model.MetricTypeUnknown || taken || s.meets(family+"_created")
+		return s.types[metric] == model.MetricTypeUnknown || taken || s.meets(family+"_created") ||
+			s.meets(strings.TrimSuffix(alphabet(family), "_total")+"_created") // x.total is x_total with underscores
 	}
 	return since == g.since || openMetrics && since == g.since-1
 }

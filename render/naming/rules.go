@@ -23,7 +23,8 @@ type Rules struct {
 	Bare []string
 	// NetworkPrefix precedes names from network input. Default "".
 	NetworkPrefix string
-	// NetworkTotal appends "_total" to counters from network input.
+	// NetworkTotal appends "_total" to counters from network input whose names do not
+	// end in it.
 	NetworkTotal bool
 	// NetworkRunes replaces characters, not bytes, in names from network
 	// input: a character of several bytes becomes one underscore, and so does
@@ -80,7 +81,7 @@ func (r *Rules) endNetwork(dst []byte, at int, counter bool) []byte {
 	if len(dst) == at {
 		dst = append(dst, '_')
 	}
-	if counter && r.NetworkTotal {
+	if counter && r.NetworkTotal && !bytes.HasSuffix(dst[at:], []byte("_total")) {
 		dst = append(dst, "_total"...)
 	}
 	return dst

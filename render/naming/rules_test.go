@@ -35,6 +35,8 @@ func TestMetricNames(t *testing.T) {
 		{naming.Rules{NetworkPrefix: "in_"}, "9.rq", true, false, "in_9_rq"},
 		{naming.Rules{NetworkPrefix: "in_"}, "rq", false, false, "_rq"},
 		{naming.Rules{NetworkTotal: true}, "rq", true, true, "rq_total"},
+		{naming.Rules{NetworkTotal: true}, "rq.total", true, true, "rq_total"},
+		{naming.Rules{NetworkTotal: true}, "total", true, true, "total_total"},
 		{naming.Rules{NetworkTotal: true}, "rq", true, false, "rq"},
 		{naming.Rules{NetworkTotal: true, Product: "p"}, "rq", false, true, "p_rq"},
 		{naming.Rules{NetworkRunes: true}, "9a--ü  b:c", true, false, "_9a____b_c"},
