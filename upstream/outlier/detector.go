@@ -215,7 +215,7 @@ func (d *Detector) detect(m *monitor, e Event, a *after) {
 	}
 	e.Host, e.Eject, e.Ejections, e.SinceLast = m.host, true, m.ejections, -1
 	if !m.returnedAt.IsZero() {
-		e.SinceLast = now.Sub(m.returnedAt)
+		e.SinceLast = max(now.Sub(m.returnedAt), 0)
 	}
 	if d.c.Rand()%100 >= d.number(enforcing[k]) {
 		a.events = append(a.events, e)
@@ -267,7 +267,7 @@ func (d *Detector) release(m *monitor, now time.Time, a *after) {
 	m.returnedAt = now
 	m.host.ClearFlags(status.FailedOutlierCheck)
 	a.changed = append(a.changed, m.host)
-	a.events = append(a.events, Event{Time: now, Host: m.host, Ejections: m.ejections, SinceLast: now.Sub(m.ejectedAt)})
+	a.events = append(a.events, Event{Time: now, Host: m.host, Ejections: m.ejections, SinceLast: max(now.Sub(m.ejectedAt), 0)})
 }
 
 // CheckPassed returns an ejected host to service, unless that is disabled or the host

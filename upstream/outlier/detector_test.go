@@ -381,6 +381,17 @@ func TestReturnResetsRuns(t *testing.T) {
 	}
 }
 
+// TestTickOfAnotherClock: there was an event before, also if a tick had a later time.
+func TestTickOfAnotherClock(t *testing.T) {
+	r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent = 100 }, nil)
+	codes(r.hosts[0], 500, 500, 500, 500, 500)
+	r.d.Tick(time.Now().Add(time.Hour))
+	codes(r.hosts[0], 500, 500, 500, 500, 500)
+	if len(r.events) != 3 || r.events[0].SinceLast != -1 || r.events[1].SinceLast < time.Hour || r.events[2].SinceLast != 0 {
+		t.Errorf("events %+v", r.events)
+	}
+}
+
 func TestReturnResetsLocalFailures(t *testing.T) {
 	r := newRig(1, func(s *config.Outlier) { s.MaxEjectionPercent, s.SplitLocalErrors = 100, true }, nil)
 	h := r.hosts[0]
