@@ -219,7 +219,7 @@ func (s *Server) statsHistory(w *Response, r *Request) error {
 			b = append(b, '[')
 			b = strconv.AppendInt(b, p.End.UnixMilli(), 10)
 			b = append(b, ',')
-			b = strconv.AppendInt(b, p.End.Sub(p.Start).Milliseconds(), 10)
+			b = strconv.AppendInt(b, max(p.End.Sub(p.Start).Milliseconds(), 0), 10)
 			b = append(b, ',')
 			b = append(appendPoint(b, c, p), ']')
 		}

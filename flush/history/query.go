@@ -26,7 +26,7 @@ type Point struct {
 // PerSecond returns the change per second of the stat at c in the step, and the number
 // of values per second of a histogram.
 func (p *Point) PerSecond(c *store.Cursor) float64 {
-	seconds := max(p.End.Sub(p.Start).Seconds(), 1e-3)
+	seconds := secondsOf(p.Start, p.End)
 	switch {
 	case c.Kind() == store.KindHistogram:
 		if p.Stats == nil {
@@ -40,6 +40,15 @@ func (p *Point) PerSecond(c *store.Cursor) float64 {
 	default:
 		return (math.Float64frombits(p.Raw) - math.Float64frombits(p.Raw-p.Delta)) / seconds
 	}
+}
+
+// secondsOf returns the length of a step for rates, which are 0 if it is unknown because the
+// clock was set back.
+func secondsOf(start, end time.Time) float64 {
+	if end.Before(start) {
+		return math.Inf(1)
+	}
+	return max(end.Sub(start).Seconds(), 1e-3)
 }
 
 // Series returns the steps of the stat at c that end after since, oldest first,
@@ -161,7 +170,7 @@ func (h *History) LastRates(yield func(ref uint64, perSecond float64) bool) {
 		step = h.levels[0][n-1]
 	}
 	h.mu.RUnlock()
-	seconds, more := max(step.end.Sub(step.start).Seconds(), 1e-3), true
+	seconds, more := secondsOf(step.start, step.end), true
 	for r := step.counters.reader(); more && r.next(); {
 		r.each(func(slot int, diff uint64) bool {
 			more = yield(r.block.ref(slot), float64(diff)/seconds)

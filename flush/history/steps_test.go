@@ -160,6 +160,17 @@ func TestHasWhenTheClockIsSet(t *testing.T) {
 				for _, p := range points {
 					exists = append(exists, p.Exists)
 				}
+				for _, p := range points {
+					if r := p.PerSecond(c); r < 0 || r > 0.1 {
+						t.Errorf("clock set by %v: %v per second in a step of %v", by, r, p.End.Sub(p.Start))
+					}
+				}
+				w.h.LastRates(func(_ uint64, r float64) bool {
+					if r != 0.1 {
+						t.Errorf("clock set by %v: %v per second in the last step", by, r)
+					}
+					return true
+				})
 				if want := []bool{false, true, true, true}; !slices.Equal(exists, want) {
 					t.Errorf("clock set by %v: it exists in %v, want %v", by, exists, want)
 				}
