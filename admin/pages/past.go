@@ -84,7 +84,7 @@ func (p *past) columns(l *histogram.Layout, from time.Time, n int) (out []histor
 // moments are the ends of the windows that can be compared, and spans their lengths:
 // the value of the parameter, the duration and its name.
 var (
-	moments = [...]duration{{"", 0, "now"}, {"30s", 30 * time.Second, "30 s ago"}, {"1m", time.Minute, "1 min ago"}, {"5m", 5 * time.Minute, "5 min ago"},
+	moments = [...]duration{{"now", 0, "now"}, {"30s", 30 * time.Second, "30 s ago"}, {"1m", time.Minute, "1 min ago"}, {"5m", 5 * time.Minute, "5 min ago"},
 		{"10m", 10 * time.Minute, "10 min ago"}, {"30m", 30 * time.Minute, "30 min ago"}, {"1h", time.Hour, "1 h ago"}, {"6h", 6 * time.Hour, "6 h ago"}, {"23h", 23 * time.Hour, "23 h ago"}}
 	spans = [...]duration{{"", time.Minute, "1 min"}, {"10s", 10 * time.Second, "10 s"}, {"5m", 5 * time.Minute, "5 min"}, {"10m", 10 * time.Minute, "10 min"}, {"1h", time.Hour, "1 h"}}
 )
@@ -116,10 +116,15 @@ type duration struct {
 	label  string
 }
 
-// duration returns the chosen duration, by default the first.
+// duration returns the chosen duration, by default the first. The window A is by
+// default the minute before B.
 func (v *view) duration(name string, list []duration) duration {
+	wanted := v.query.Value(name)
+	if name == "a" && wanted == "" {
+		wanted = "1m"
+	}
 	for _, d := range list {
-		if d.value == v.query.Value(name) {
+		if d.value == wanted {
 			return d
 		}
 	}

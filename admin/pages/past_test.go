@@ -124,10 +124,11 @@ func TestCompareWindows(t *testing.T) {
 	l := newTimeline(t, 50)
 	ago := func(d time.Duration) time.Time { return l.now.Add(-d) }
 	for query, want := range map[string][2]*histogram.Stats{
-		"a=1m":               {l.between(ago(time.Minute), l.now), l.between(ago(2*time.Minute), ago(time.Minute))},
-		"a=30s&span=10s":     {l.between(ago(10*time.Second), l.now), l.between(ago(40*time.Second), ago(30*time.Second))},
-		"b=1m&span=10s":      {l.between(ago(70*time.Second), ago(time.Minute)), l.between(ago(10*time.Second), l.now)},
-		"a=30s&b=1m&span=5m": {l.between(ago(6*time.Minute), ago(time.Minute)), l.between(ago(330*time.Second), ago(30*time.Second))},
+		"a=1m":                {l.between(ago(time.Minute), l.now), l.between(ago(2*time.Minute), ago(time.Minute))},
+		"a=30s&span=10s":      {l.between(ago(10*time.Second), l.now), l.between(ago(40*time.Second), ago(30*time.Second))},
+		"":                    {l.between(ago(time.Minute), l.now), l.between(ago(2*time.Minute), ago(time.Minute))},
+		"a=now&b=1m&span=10s": {l.between(ago(70*time.Second), ago(time.Minute)), l.between(ago(10*time.Second), l.now)},
+		"a=30s&b=1m&span=5m":  {l.between(ago(6*time.Minute), ago(time.Minute)), l.between(ago(330*time.Second), ago(30*time.Second))},
 	} {
 		var b strings.Builder
 		for _, q := range append(quantiles[:], 0.9995) {
