@@ -173,7 +173,7 @@ func (fullIngest) Report() report.Report {
 			{ListenerInfo: report.ListenerInfo{Name: "tcp", Protocol: "tcp", Address: "tcp", TLS: true}, Lines: 10, Connections: 1, ConnectionsTotal: 1500},
 			{ListenerInfo: report.ListenerInfo{Name: "gram", Protocol: "unixgram", Address: "unixgram:///run/x", Readers: 1}, KernelDrops: 1},
 		},
-		Rejected: []report.Rejected{{Reason: "no type", Count: 2, Last: []report.RejectedLine{{Time: at(5), Listener: "udp", Source: "10.0.0.9:4", Line: "a:1\x00"}, {Time: at(70), Listener: "tcp"}}}, {Reason: "long", Count: 1}},
+		Rejected: []report.Rejected{{Reason: "no_type", Count: 2, Last: []report.RejectedLine{{Time: at(5), Listener: "udp", Source: "10.0.0.9:4", Line: "bad:1\x00"}, {Time: at(70), Listener: "tcp"}}}, {Reason: "long", Count: 1}},
 		Limits:   []report.Limit{{Name: "series", Max: 100, Use: 80, Limited: 1}, {Name: "name_bytes", Max: 4096, Use: 4096}, {Name: "free", Max: -1, Use: 7}, {Name: "values_per_tag_key", Max: -1}, {Name: "zero", Max: 0, Limited: 2}, {Name: "calm", Max: 10, Use: 7}},
 		Series:   []report.Kind{{Kind: "counter", Series: 1000, Created: 1200, Expired: 200}, {Kind: "gauge"}}, Expiry: "Series expire after a day.",
 		TopSeries:  []report.NameCount{{Name: "page.views", Count: 3000}, {Name: "b", Count: 1}},
@@ -189,7 +189,7 @@ func (fullIngest) Report() report.Report {
 
 func (fullIngest) Explain(line []byte) report.Explanation {
 	if strings.HasPrefix(string(line), "bad") {
-		return report.Explanation{Kind: "metric", Reason: "no type", Offset: 2}
+		return report.Explanation{Kind: "metric", Reason: "no_type", Offset: 2}
 	}
 	return report.Explanation{Kind: "metric", Samples: []report.Sample{{Kind: "counter", Stat: "a", Series: "a_total", Limit: "series"}, {Kind: "gauge", Stat: "b"}, {Kind: "gauge", Stat: "c", Known: true}}}
 }

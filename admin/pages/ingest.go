@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,8 +75,9 @@ func (v *view) explainForm() {
 	x := v.src.Ingest.Explain([]byte(line))
 	if x.Reason != "" {
 		v.note("bad", "explained", func() {
-			at := min(max(x.Offset, 0), len(line))
-			v.Put("Rejected: ", x.Reason, h("<br><code class='wrap'>"), line[:at], h("<mark>"), line[at:], h("</mark></code>"))
+			v.Put("Rejected: ", strings.ReplaceAll(x.Reason, "_", " "), h("<br><code class='wrap'>"))
+			v.faulty(line, x.Offset)
+			v.Put(h("</code>"))
 		})
 		return
 	}
@@ -253,7 +255,7 @@ func (v *view) rejects(list []report.Rejected) {
 		}
 		for _, l := range rows {
 			g.row("")
-			g.head(r.Reason, nil)
+			g.head(r.Reason, v.text(capital(r.Reason)))
 			g.num(fmt.Sprint(r.Count))
 			g.cell(isoTime(l.Time), func() { v.when(l.Time) })
 			g.cell(l.Listener, v.text(h("<span class='wrap'>"), l.Listener, h("</span>")))
@@ -263,40 +265,57 @@ func (v *view) rejects(list []report.Rejected) {
 					v.Put(none)
 					return
 				}
-				v.rejected(l.Line)
-				v.earlier(i, rest)
+				v.rejected(r.Reason, l.Line)
+				v.earlier(i, r.Reason, rest)
 			})
 		}
 	}
 	g.end()
 }
 
-// rejected appends a line as a link that explains it.
-func (v *view) rejected(line string) {
-	v.Put(h("<a class='mono wrap' href='"), url("ingest", "line", line), h("' title='Explain this line'>"), visible(line), h("</a>"))
+// rejected appends a line as a link that explains it. It is marked from what is wrong
+// in it, unless it would not be rejected for this reason now.
+func (v *view) rejected(reason, line string) {
+	at := -1
+	if x := v.src.Ingest.Explain([]byte(line)); x.Reason == reason {
+		at = x.Offset
+	}
+	v.Put(h("<a class='mono wrap' href='"), url("ingest", "line", line), h("' title='Explain this line'>"))
+	v.faulty(line, at)
+	v.Put(h("</a>"))
+}
+
+// faulty appends a line with a mark from an offset on, unless this is negative.
+func (v *view) faulty(line string, at int) {
+	if at < 0 || line == "" {
+		v.Put(visible(line))
+		return
+	}
+	at = min(at, len(line))
+	v.Put(controls(line[:at]), h("<mark class='bad'>"), controls(line[at:]), h("</mark>"))
 }
 
 // earlier appends the lines that were rejected before the last one.
-func (v *view) earlier(reason int, list []report.RejectedLine) {
+func (v *view) earlier(at int, reason string, list []report.RejectedLine) {
 	if len(list) == 0 {
 		return
 	}
-	v.Put(h("<details class='small' id='earlier-"), reason, h("'><summary>"), len(list), h(" earlier</summary><ul>"))
+	v.Put(h("<details class='small' id='earlier-"), at, h("'><summary>"), len(list), h(" earlier</summary><ul>"))
 	for _, l := range list {
 		v.Put(h("<li>"))
 		v.when(l.Time)
 		v.Put(" ", l.Source, " ")
-		v.rejected(l.Line)
+		v.rejected(reason, l.Line)
 		v.Put(h("</li>"))
 	}
 	v.Put(h("</ul></details>"))
 }
 
 // visible returns a line with its control characters as symbols.
-func visible(line string) string {
-	if line == "" {
-		return "(empty)"
-	}
+func visible(line string) string { return cmp.Or(controls(line), "(empty)") }
+
+// controls returns a part of a line with its control characters as symbols.
+func controls(part string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r < 0x20:
@@ -305,7 +324,7 @@ func visible(line string) string {
 			return 0x2421
 		}
 		return r
-	}, line)
+	}, part)
 }
 
 // tops appends the names and tags with the most series, and the newest series.

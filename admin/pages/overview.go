@@ -166,7 +166,7 @@ func (v *view) inputFindings(input *report.Report) (found []finding) {
 	var reasons []string
 	for _, r := range input.Rejected {
 		rejected += r.Count
-		reasons = append(reasons, r.Reason+" "+count(r.Count))
+		reasons = append(reasons, strings.ReplaceAll(r.Reason, "_", " ")+" "+count(r.Count))
 	}
 	if rejected > 0 {
 		found = append(found, finding{"info", plural(rejected, "line") + " rejected", strings.Join(reasons, ", "), "ingest", "Ingest"})
