@@ -81,14 +81,20 @@ func (h *History) Series(c *store.Cursor, since time.Time) (points []Point, comp
 	return points, complete
 }
 
-// firstAfter returns the index of the first frame that ends after t: the last of them if
-// the clock was set back over t.
+// firstAfter returns the index of the frame in which t lies, the newest if the clock was set
+// back and there are several. Without any, t is before or after all frames.
 func firstAfter(list []*frame, t time.Time) int {
-	n := len(list)
-	for n > 0 && list[n-1].end.After(t) {
-		n--
+	for n := len(list) - 1; n > 0; n-- {
+		from, f := list[n-1].end, list[n]
+		// By the clock before it was set, f ended when its length had passed.
+		if !from.After(t) && (f.end.After(t) || from.Add(f.end.Sub(f.start)).After(t)) {
+			return n
+		}
 	}
-	return n
+	if len(list) > 0 && list[len(list)-1].end.After(t) {
+		return 0
+	}
+	return len(list)
 }
 
 // rawLocked returns the value of a counter or gauge as of the last flush. History.mu

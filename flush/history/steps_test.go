@@ -136,11 +136,14 @@ func TestHasWhenTheClockIsSet(t *testing.T) {
 			set := w.now.Round(0)
 			early.Inc()
 			w.flush(10 * time.Second)
-			if before.Before(set) {
+			if by > 0 || start != start.Round(0) {
 				m := w.at(t, before)
 				w.find(t, "late", func(c *store.Cursor) {
 					if m.Has(c) {
 						t.Errorf("clock set by %v: it is there before its creation", by)
+					}
+					if points, _ := w.h.Series(c, before); len(points) != 2 {
+						t.Errorf("clock set by %v: %d steps since before, want 2", by, len(points))
 					}
 				})
 			}
