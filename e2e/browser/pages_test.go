@@ -141,6 +141,29 @@ func TestFilterWhileTyping(t *testing.T) {
 	if got := eval[string](p, "location.search"); !strings.Contains(got, "filter=%5Eserver.live%24") {
 		t.Errorf("the address has %q", got)
 	}
+	// A single key acts at once. Of keys that follow fast, the last one acts after a pause.
+	const keys = `new Promise((done) => {
+		const f = document.querySelector('input[name="filter"]');
+		const type = (text) => { f.value = text; f.dispatchEvent(new Event('input', {bubbles: true})); };
+		const shown = () => new URL(location).searchParams.get('filter');
+		setTimeout(() => {
+			type('^a');
+			setTimeout(() => {
+				const first = shown();
+				type('^ab');
+				type('^abc');
+				setTimeout(() => {
+					const burst = shown();
+					setTimeout(() => done([first, burst, shown()].join(' ')), 50);
+				}, 5);
+			}, 5);
+		}, 60);
+	})`
+	if got := eval[string](p, keys); got != "^a ^a ^abc" {
+		t.Errorf("after a key, in a burst and after it the filter is %q", got)
+	}
+	p.do(chromedp.Evaluate[chromedp.Void](`{ const f = document.querySelector('input[name="filter"]'); f.value = '^server.live$'; f.dispatchEvent(new Event('input', {bubbles: true})); }`))
+	p.until(filtered + " && " + names + " === 'server.live'")
 	const typeAndSort = `{ const f = document.querySelector('input[name="filter"]'); f.value = '^[a-z]'; f.dispatchEvent(new Event('input', {bubbles: true})); document.querySelector('#content [data-k="sort-%s"]').click(); }`
 	const both = `location.search.includes('filter=%%5E%%5Ba-z%%5D') && document.querySelector('input[name="filter"]').value === '^[a-z]' && document.querySelector('[data-k="sort-%s"]').closest('th').ariaSort && document.documentElement.dataset.ready && !document.querySelector('[aria-busy]')`
 	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(typeAndSort, "value")))

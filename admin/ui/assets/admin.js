@@ -370,6 +370,7 @@ if (document.querySelector('form[data-live]')) {
 function live(form) {
   const ids = form.dataset.live.split(' ');
   let timer = 0;
+  let last = -Infinity; // time of the last key
   let recent = false; // the last entry of the history is of what is being typed
   const update = (typing) => {
     const url = carried(address(form.getAttribute('action'), new FormData(form)));
@@ -388,7 +389,9 @@ function live(form) {
     clearTimeout(timer);
     const typing = event.target.type === 'search';
     typed = () => now(typing);
-    timer = setTimeout(now, typing ? 50 : 0, typing);
+    const burst = event.timeStamp - last < 50; // a single key acts at once
+    last = event.timeStamp;
+    timer = setTimeout(now, typing && burst ? 50 : 0, typing);
   });
   form.addEventListener('submit', (event) => {
     event.preventDefault();
