@@ -59,6 +59,17 @@ func TestGaugeBackedCountersOverLimit(t *testing.T) {
 	r.conserved()
 }
 
+// TestGaugeBackedCounterBehindATimer sends a line whose first sample is no counter, the
+// second time from the cache.
+func TestGaugeBackedCounterBehindATimer(t *testing.T) {
+	r := newRig(t, Config{GaugeBacked: func(name string) bool { return name == "down" }})
+	for range 2 {
+		r.send("down:1|ms:-1|c")
+	}
+	r.want("down count=2 sum=2", "down_gauge -2")
+	r.conserved()
+}
+
 func TestExplainGaugeBackedCounter(t *testing.T) {
 	r := newRig(t, Config{GaugeBacked: func(name string) bool { return name == "down" }})
 	if e := r.Explain([]byte("down:-1|c")); e.Reason != "" || e.Samples[0].Kind != "gauge" {

@@ -341,6 +341,10 @@ func TestTruncatedDatagram(t *testing.T) {
 		if r.Truncated != 2 || r.Rejected["truncated"] != 2 || r.Applied != 8 || r.Rejected["missing_colon"] != 1 || r.Lines != 11 {
 			t.Errorf("%s: %+v", address, r)
 		}
+		l.store.Flush(store.FlushOptions{}).Close()
+		if s := l.listeners[0].metrics.linesPerPacket.Snapshot().Cumulative; s.Sum() != 11 {
+			t.Errorf("%s: the packets have %v lines, want 11", address, s.Sum())
+		}
 	}
 }
 

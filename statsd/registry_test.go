@@ -134,19 +134,19 @@ func TestRejectConflicts(t *testing.T) {
 // TestConflictsAreCached sends lines in conflict until their name is free.
 func TestConflictsAreCached(t *testing.T) {
 	r := newRig(t, Config{RejectConflicts: true, ExporterMetrics: true})
-	r.send("foo:1|c\n" + strings.Repeat("foo:1|ms\n", 10) + "foo:x|ms\nfoo:1|ms:2|ms\nfoo:-1|ms\nfoo:1|ms|@2")
-	if got, want := r.rejected(), (map[string]uint64{"type_conflict": 11, "bad_value": 1, "negative_timer": 1, "bad_sample_rate": 1}); !maps.Equal(got, want) {
+	r.send("foo:1|c\n" + strings.Repeat("foo:1|ms\n", 10) + "foo:x|ms\nfoo:1|ms:2|ms\nfoo:-1|ms\nfoo:1|ms|@2\nfoo:+1|g\nfoo:+1e308:+1e308|g")
+	if got, want := r.rejected(), (map[string]uint64{"type_conflict": 12, "out_of_range": 1, "bad_value": 1, "negative_timer": 1, "bad_sample_rate": 1}); !maps.Equal(got, want) {
 		t.Errorf("rejected %v, want %v", got, want)
 	}
 	r.flush()
 	if want := "events_conflict_total.type.observer.metric_name.foo 11\n"; !strings.Contains(exporterStats(r), want) {
 		t.Errorf("no %q in\n%s", want, exporterStats(r))
 	}
-	if got := r.metrics.misses.Total(); got != 3 { // the first of each kind, and two samples
+	if got := r.metrics.misses.Total(); got != 4 { // the first of each kind, and two samples
 		t.Errorf("%d lines were looked up", got)
 	}
 	r.send("foo:1|ms") // a flush may have ended foo
-	if got := r.metrics.misses.Total(); got != 4 {
+	if got := r.metrics.misses.Total(); got != 5 {
 		t.Errorf("%d lines were looked up by the next interval", got)
 	}
 	r.Forget(func(string) bool { return true })

@@ -554,7 +554,7 @@ func TestHealthChecks(t *testing.T) {
 	}
 	say("health: down\n")
 	until(t, "the target to be down", func() bool { return !x.up.Load() })
-	if got := x.report().LastError; !strings.HasSuffix(got, `the answer does not contain "up"`) {
+	if got := x.report().LastError; !strings.Contains(got, "health check of "+manager.Addr().String()+": ") || !strings.HasSuffix(got, `the answer does not contain "up"`) {
 		t.Errorf("the error is %q", got)
 	}
 	say("health: up\n")
