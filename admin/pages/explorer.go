@@ -3,6 +3,7 @@ package pages
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -174,7 +175,7 @@ func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 		g.num(fmt.Sprint(x.Series))
 		share := float64(x.Series) / float64(max(got.Total.Series, 1))
 		g.cell(exactValue(share), func() {
-			v.Put(numfmt.Significant(100*share), thin, "%")
+			v.Put(strconv.FormatFloat(100*share, 'f', 2, 64), thin, "%")
 			v.bar(share, "")
 		})
 		g.num(fmt.Sprint(x.New))
