@@ -416,10 +416,10 @@ func (v *view) breakers(c *clusterRow) {
 
 // used appends the use of a limit as a bar and in words.
 func (v *view) used(n, limit uint64) {
+	v.Put(h("<span class='sub'>"), count(n), " of ", limitText(limit), h("</span>"))
 	if share := float64(n) / float64(max(limit, 1)); limit < noLimit {
 		v.bar(share, nearLimit(share))
 	}
-	v.Put(h("<span class='sub'>"), count(n), " of ", limitText(limit), h("</span>"))
 }
 
 // breakerTable appends the circuit breakers of both priorities.

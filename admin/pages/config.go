@@ -115,13 +115,13 @@ func (v *view) section(s *dump.Section, resources []resource, field, name string
 			some = true
 			v.Put(h("<h3 class='pad'><a href='"), v.here("resource", r.field, "name", "", "section", ""), h("'>"), r.field, h("</a> <span class='quiet'>"), count(r.total), h("</span></h3><ul class='names'>"))
 			for _, x := range r.shown {
-				v.Put(h("<li><a class='wrap mono' href='"), v.here("resource", r.field, "name", x.Name, "section", ""), h("'"))
+				v.Put(h("<li><a class='wrap' href='"), v.here("resource", r.field, "name", x.Name, "section", ""), h("'"))
 				if x.Name == name && r.field == field {
 					v.Put(h(" aria-current='true'"))
 				}
-				v.Put(h(">"), x.Name, h("</a>"))
+				v.Put(h("><code>"), x.Name, h("</code>"))
 				v.update(x.Version, x.Updated)
-				v.Put(h("</li>"))
+				v.Put(h("</a></li>"))
 			}
 			if more := r.total - len(r.shown); more > 0 {
 				v.Put(h("<li class='quiet'>and "), count(more), h(" more: filter by name</li>"))

@@ -214,13 +214,13 @@ func relayLost(x *report.RelayTarget) uint64 { return x.Dropped + x.Ambiguous + 
 
 // queue appends the use of a queue in bytes.
 func (v *view) queue(used, limit uint64) {
-	share := float64(used) / float64(max(limit, 1))
-	v.bar(share, nearLimit(share))
 	v.Put(h("<span class='sub'>"))
 	v.exact(float64(used), sizeText(float64(used)))()
 	v.Put(" of ")
 	v.exact(float64(limit), sizeText(float64(limit)))()
 	v.Put(h("</span>"))
+	share := float64(used) / float64(max(limit, 1))
+	v.bar(share, nearLimit(share))
 }
 
 // counted appends a number that has a meaning unless it is zero.

@@ -47,6 +47,25 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
+// TestEdgesLineUp expects the header over the content, key figures without a gap at the
+// end, and the check boxes of loggers in line with their names.
+func TestEdgesLineUp(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	p := open(t)
+	for _, width := range []int64{390, 1024, 1280, 2560} {
+		p.medium(width, 1)
+		p.ready(base(d) + "/ui/")
+		if got := eval[[]float64](p, `((f) => [f('.brand').left - f('h1').left, f('.tools').right - f('.kpis').right, f('.kpis div:last-child').right - f('.kpis').right])((s) => document.querySelector(s).getBoundingClientRect())`); slices.Max(got) > 2 || slices.Min(got) < -2 {
+			t.Errorf("at %d the brand, the tools and the last figure are %v px off", width, got)
+		}
+		p.ready(base(d) + "/ui/logging")
+		if got := eval[[]float64](p, `((f) => [...document.querySelectorAll('#loggers tbody tr')].map((e) => f(e.querySelector('input')) - f(e.querySelector('code'))))((e) => { const r = e.getBoundingClientRect(); return (r.top + r.bottom) / 2; })`); len(got) == 0 || slices.Max(got) > 1.5 || slices.Min(got) < -1.5 {
+			t.Errorf("at %d the check boxes are %v px off their names", width, got)
+		}
+	}
+}
+
 // TestHeaderStaysInPlace lets the uptime of the server grow: the header shows it, and
 // nothing in it moves.
 func TestHeaderStaysInPlace(t *testing.T) {
