@@ -361,8 +361,8 @@ func TestDroppedSampleIsNotAccepted(t *testing.T) {
 func TestLimitsWithoutMeasure(t *testing.T) {
 	for want, limit := range map[string]report.Limit{
 		"": {Name: "values_per_tag_key", Max: -1},
-		"<dt>store</dt><dd class='num'><span data-value='0'>0</span> <span class='warn'>3 lines limited</span></dd>":                                                                               {Name: "store", Max: -1, Limited: 3},
-		"<dt>memory</dt><dd class='num'><span data-value='0'>0\u202fB</span> of <span data-value='1024'>1\u202fKiB</span></dd><dd class='wide'>" + drawn(func(v *view) { v.bar(0, "") }) + "</dd>": {Name: "memory_bytes", Max: 1024},
+		"<dt>Store</dt><dd class='num'><span data-value='0'>0</span> <span class='warn'>3 lines limited</span></dd>":                                                                               {Name: "store", Max: -1, Limited: 3},
+		"<dt>Memory</dt><dd class='num'><span data-value='0'>0\u202fB</span> of <span data-value='1024'>1\u202fKiB</span></dd><dd class='wide'>" + drawn(func(v *view) { v.bar(0, "") }) + "</dd>": {Name: "memory_bytes", Max: 1024},
 	} {
 		if got := drawn(func(v *view) { v.limit(limit) }); got != want {
 			t.Errorf("%v: %s, want %s", limit, got, want)

@@ -146,7 +146,7 @@ func (v *view) inputFindings(input *report.Report) (found []finding) {
 	for _, x := range input.Limits {
 		if x.Max > 0 {
 			if meaning := nearLimit(float64(x.Use) / float64(x.Max)); meaning != "" {
-				what, detail := fmt.Sprintf("Limit %s at %d %%", x.Name, x.Use*100/x.Max), count(x.Use)+" of "+count(x.Max)
+				what, detail := fmt.Sprintf("Limit %s at %d %%", limitName(x), x.Use*100/x.Max), count(x.Use)+" of "+count(x.Max)
 				if x.Use >= x.Max {
 					what = "Limit " + x.Name + " reached"
 				}
@@ -159,7 +159,7 @@ func (v *view) inputFindings(input *report.Report) (found []finding) {
 		}
 		if x.Limited > 0 {
 			meaning, detail := v.lately("", "ingest.limited.limit."+x.Name)
-			found = append(found, finding{meaning, "Limit " + x.Name + " held back " + plural(x.Limited, "line"), detail, "ingest", "Ingest"})
+			found = append(found, finding{meaning, "Limit " + limitName(x) + " held back " + plural(x.Limited, "line"), detail, "ingest", "Ingest"})
 		}
 	}
 	var rejected uint64
@@ -492,7 +492,7 @@ func (v *view) limit(x report.Limit) {
 	if x.Max < 0 && x.Use == 0 && x.Limited == 0 {
 		return
 	}
-	v.Put(h("<dt>"), limitName(x), h("</dt><dd class='num'>"))
+	v.Put(h("<dt>"), capital(limitName(x)), h("</dt><dd class='num'>"))
 	v.limitUse(x)
 	if x.Limited > 0 {
 		v.Put(h(" <span class='warn'>"), plural(x.Limited, "line"), h(" limited</span>"))
