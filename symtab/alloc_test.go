@@ -29,8 +29,6 @@ func TestAllocs(t *testing.T) {
 		{"AppendJoin", func() { buf = tab.AppendJoin(buf[:0], enc, lit, other) }},
 		{"AppendText", func() { buf = tab.AppendText(buf[:0], enc) }},
 		{"EqualText", func() { sinkBool = tab.EqualText(enc, name) }},
-		{"Compare", func() { sinkInt = tab.Compare(enc, lit) }},
-		{"HasPrefix", func() { sinkBool = tab.HasPrefix(enc, other) }},
 		{"Retain and Release", func() { tab.Retain(enc); tab.Release(enc) }},
 		{"Segments", func() {
 			for c := tab.Segments(enc); c.Next(); {

@@ -110,8 +110,6 @@ func BenchmarkText(b *testing.B) {
 	}
 	each("op=append", func(i int) { buf = t.AppendText(buf[:0], encs[i]) })
 	each("op=equal", func(i int) { sinkBool = t.EqualText(encs[i], names[i]) })
-	each("op=compare", func(i int) { sinkInt = t.Compare(encs[i], encs[(i+1)%len(encs)]) })
-	each("op=hasprefix", func(i int) { sinkBool = t.HasPrefix(encs[i], encs[0]) })
 	each("op=hash", func(i int) { sinkInt = int(t.Hash(names[i])) })
 	each("op=memmove", func(i int) { buf = append(buf[:0], names[i]...) })
 }

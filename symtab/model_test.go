@@ -103,19 +103,11 @@ func TestModel(t *testing.T) {
 					}
 				}
 			},
-			"compare": func(rt *rapid.T) {
+			"equal": func(rt *rapid.T) {
 				if len(names) == 0 {
 					return
 				}
 				a, b := names[pick()], names[pick()]
-				ta, tb := tokensOf(a), tokensOf(b)
-				if got, want := tab.Compare(a.enc, b.enc), slices.Compare(ta, tb); got != want {
-					rt.Errorf("Compare(%.60q, %.60q) = %d, want %d", a.text, b.text, got, want)
-				}
-				want := len(tb) <= len(ta) && slices.Equal(ta[:min(len(tb), len(ta))], tb)
-				if got := tab.HasPrefix(a.enc, b.enc); got != want {
-					rt.Errorf("HasPrefix(%.60q, %.60q) = %t", a.text, b.text, got)
-				}
 				if got := tab.EqualText(a.enc, b.text); got != (a.text == b.text) {
 					rt.Errorf("EqualText(%.60q, %.60q) = %t", a.text, b.text, got)
 				}
@@ -145,14 +137,6 @@ func TestModel(t *testing.T) {
 		}
 		checkTable(t, tab)
 	})
-}
-
-// tokensOf splits as Compare does: the empty name has no tokens.
-func tokensOf(h held) []string {
-	if len(payload(h.enc)) == 0 {
-		return nil
-	}
-	return strings.Split(h.text, ".")
 }
 
 // TestConcurrent encodes, reads and releases names of a small vocabulary, so
@@ -207,8 +191,6 @@ func TestConcurrent(t *testing.T) {
 				}
 				buf = tab.AppendText(buf[:0], *a)
 				tab.EqualText(*a, view(buf))
-				tab.Compare(*a, *b)
-				tab.HasPrefix(*a, *b)
 				for sym := range symbolsOf(*a) {
 					// The bytes of a token are never a mix of two.
 					if tok := tab.Token(sym); len(tok) > 0 && len(tok) < bigToken && strings.Trim(string(tok), string(tok[:1])) != "" {
@@ -387,9 +369,6 @@ func FuzzEncode(f *testing.F) {
 		if textB != "" {
 			tokensB = strings.Split(textB, ".")
 		}
-		if got, want := tab.Compare(encA, encB), slices.Compare(tokensA, tokensB); got != want {
-			t.Errorf("Compare(%q, %q) = %d, want %d", a, b, got, want)
-		}
 		distinct := map[string]bool{}
 		for _, tok := range slices.Concat(tokensA, tokensB) {
 			distinct[tok] = true
@@ -398,7 +377,7 @@ func FuzzEncode(f *testing.F) {
 			t.Errorf("NumSymbols() = %d, want %d", got, len(distinct))
 		}
 		litA := tab.AppendLiteral(nil, textA)
-		if tab.Compare(encA, litA) != 0 || !tab.HasPrefix(litA, encA) || !tab.EqualText(litA, textA) {
+		if !tab.EqualText(litA, textA) {
 			t.Errorf("%q as a literal differs from the same text", textA)
 		}
 		checkReaders(tab, []byte(a))

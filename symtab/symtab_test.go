@@ -311,74 +311,6 @@ func encodeMixed(tab *Table, s string) []byte {
 	return tab.AppendJoin(nil, parts...)
 }
 
-func TestCompare(t *testing.T) {
-	tab := New(Options{})
-	tests := []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0},
-		{"", "a", -1},
-		{"a", "a", 0},
-		{"a", "b", -1},
-		{"x.y", "x.y.z", -1},
-		{"a.c", "a-b.c", -1}, // byte order of the text is the other way round
-		{"a.b", "ab", -1},
-		{"a", "a.", 0},
-		{".a", "a", -1},
-		{"a..b", "a.b", -1},
-		{"a.\xff", "a.\x7f", 1},
-		{"=a.b", "a.b", 0},
-		{"a|=b.c|d", "a.b.c.d", 0},
-		{"=a|=b", "=a.b", 0},
-		{"=a.b|c", "a|=b.c", 0},
-		{"=a.b", "a.b.c", -1},
-		{"=a.c", "a.b.c", 1},
-		{"=a.", "a", 1}, // literals keep their trailing dots
-		{"=a.|b", "a..b", 0},
-		{"=..", "=.", 1},
-		{"=a-b.c", "a.c", 1},
-		{"=a.b", "=a.c", -1},
-	}
-	for _, tt := range tests {
-		a, b := encodeMixed(tab, tt.a), encodeMixed(tab, tt.b)
-		if got := tab.Compare(a, b); got != tt.want {
-			t.Errorf("Compare(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-		if got := tab.Compare(b, a); got != -tt.want {
-			t.Errorf("Compare(%q, %q) = %d, want %d", tt.b, tt.a, got, -tt.want)
-		}
-	}
-}
-
-func TestHasPrefix(t *testing.T) {
-	tab := New(Options{})
-	tests := []struct {
-		name, prefix string
-		want         bool
-	}{
-		{"", "", true},
-		{"a", "", true},
-		{"", "a", false},
-		{"a.b.c", "a.b", true},
-		{"a.b", "a.b", true},
-		{"a.bc", "a.b", false},
-		{"a.b", "a.b.c", false},
-		{"a..b", "a.", true},
-		{"=a.b.c", "a.b", true},
-		{"=a.bc", "a.b", false},
-		{"a.b.c", "=a.b", true},
-		{"a|=b.c", "=a|b", true},
-		{"a.b", "=a.", false},
-		{"=a.b.c", "=a.c", false},
-	}
-	for _, tt := range tests {
-		if got := tab.HasPrefix(encodeMixed(tab, tt.name), encodeMixed(tab, tt.prefix)); got != tt.want {
-			t.Errorf("HasPrefix(%q, %q) = %t, want %t", tt.name, tt.prefix, got, tt.want)
-		}
-	}
-}
-
 func TestSegments(t *testing.T) {
 	tab := New(Options{})
 	enc := encodeMixed(tab, "a.b|=x.y|a")
@@ -441,8 +373,6 @@ func TestMalformed(t *testing.T) {
 func checkReaders(tab *Table, enc []byte) {
 	tab.AppendText(nil, enc)
 	tab.EqualText(enc, "a.b.c.d")
-	tab.Compare(enc, []byte("\x01\x01"))
-	tab.HasPrefix(enc, enc)
 	tab.AppendJoin(nil, enc, enc)
 	for c := tab.Segments(enc); c.Next(); {
 		tab.Token(c.Symbol())
