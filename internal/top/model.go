@@ -79,6 +79,13 @@ func (m *model) apply(e *event) bool {
 	if !m.part {
 		m.begin(e)
 	}
+	if e.Millis < m.millis { // the clock of the server was set back
+		for _, r := range m.rows {
+			if r.changed != 0 {
+				r.changed += e.Millis - e.Interval - m.millis
+			}
+		}
+	}
 	m.part, m.millis = e.More, e.Millis
 	for _, n := range e.New {
 		m.create(n)

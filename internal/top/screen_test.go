@@ -269,6 +269,23 @@ func TestRatesEnd(t *testing.T) {
 	}
 }
 
+// TestClockIsSetBack: how long ago a stat changed does not depend on the clock of the server.
+func TestClockIsSetBack(t *testing.T) {
+	s := newScreen(Style{}, "", "", "rate")
+	feed(t, s, start+second+`event: delta
+data: {"v":1,"seq":3,"t":1763825543123,"interval_ms":5000,"rows":[[7,12,10]]}
+
+`)
+	for id, want := range map[uint64]int64{1: 5000, 7: 0} {
+		if got := s.model.millis - s.model.rows[id].changed; got != want {
+			t.Errorf("stat %d changed %d ms ago, want %d", id, got, want)
+		}
+	}
+	if r := s.model.rows[3]; r.changed != 0 {
+		t.Errorf("a stat that never changed did at %d", r.changed)
+	}
+}
+
 // TestGoTo presses the keys that go to a view on the pages.
 func TestGoTo(t *testing.T) {
 	s := newScreen(Style{}, "http://127.0.0.1:9901", "", "rate")
