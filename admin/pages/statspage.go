@@ -83,7 +83,7 @@ func showStats(v *view) error {
 	var changes *history.Changes
 	if by.by == "changed" {
 		changes = v.src.History.Changes(v.now.Add(-time.Hour))
-		keys["changed"] = func(c *store.Cursor) float64 { return float64(changes.Last(c).UnixMilli()) }
+		keys["changed"] = func(c *store.Cursor) float64 { return -float64(v.now.Sub(changes.Last(c))) }
 	}
 	if q.recent {
 		changes = v.src.History.Changes(v.now.Add(-time.Minute))
@@ -556,7 +556,8 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 	g.cell(isoTime(at), func() {
 		v.Put(h("<span class='quiet' data-changed"))
 		if !at.IsZero() {
-			v.Put(h(" data-at='"), fmt.Sprint(at.UnixMilli()), h("' title='"), isoTime(at), h("'"))
+			by := v.now.Add(at.Sub(v.now)) // by the present clock, from which scripts continue
+			v.Put(h(" data-at='"), fmt.Sprint(by.UnixMilli()), h("' title='"), isoTime(at), h("'"))
 		}
 		v.Put(h(">"), shown, h("</span>"))
 	})

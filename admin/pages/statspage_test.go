@@ -11,6 +11,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush/history"
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -98,6 +99,29 @@ func TestChangeSinceZeroPoint(t *testing.T) {
 	}
 	if body := string(b.srv.Request("GET", Prefix+"stats?zero=1", nil).Body); strings.Contains(body, "data-base") {
 		t.Error("there is a change since a time before the history")
+	}
+}
+
+// TestChangedWhenTheClockIsSet: the column is about elapsed time, whatever the clock says.
+func TestChangedWhenTheClockIsSet(t *testing.T) {
+	b := newBoard(t)
+	b.now = time.Now()
+	root := b.st.Scope("own")
+	for _, name := range []string{"first", "second", "third"} {
+		root.Counter(name).Inc()
+		b.flush()
+		b.now = clocktest.Set(b.now, -time.Hour)
+	}
+	var names []string
+	for _, row := range b.rows(t, "sort=changed") {
+		names = append(names, row[0])
+	}
+	if got := fmt.Sprint(names); got != "[third second first]" {
+		t.Errorf("by the last change: %s", got)
+	}
+	at := fmt.Sprintf(" data-at='%d'", b.now.Add(-10*time.Second).UnixMilli())
+	if body := string(b.srv.Request("GET", Prefix+"stats?filter=own.first", nil).Body); !strings.Contains(body, at) || !strings.Contains(body, ">10 s</span>") {
+		t.Errorf("a change of 10 seconds ago has not%s:\n%s", at, body)
 	}
 }
 

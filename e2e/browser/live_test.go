@@ -174,6 +174,39 @@ func TestClocksDiffer(t *testing.T) {
 	}
 }
 
+// TestServerClockIsSetBack sets the clock of the server back by an hour, as far as the page
+// can tell: ages go on.
+func TestServerClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	hits(t, d, "1")
+	lines(t, d, "other:1|c")
+	p := open(t)
+	_, err := chromedp.Call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `{
+			const listen = EventSource.prototype.addEventListener;
+			EventSource.prototype.addEventListener = function (type, f) {
+				listen.call(this, type, (e) => f({ data: e.data?.replace(/"t":([0-9]+)/, (_, t) => '"t":' + (window.back ? t - 3_600_000 : t)) }));
+			};
+		}`})
+	p.must("the clock", err)
+	p.ready(base(d) + "/ui/stats?filter=^(hits|other)$")
+	const row = `document.querySelector('tr:has([data-stat="hits"])').querySelector`
+	const other = `document.querySelector('[data-stat="other"]').textContent`
+	lines(t, d, "hits:1|c")
+	p.until(row + "('[data-stat]').textContent === '2'") // the page has a stream
+	lines(t, d, "hits:1|c")
+	const changed = row + "('[data-changed]').textContent"
+	p.until(changed + " === 'now'")
+	p.until(changed + ".endsWith(' s')")
+	eval[bool](p, "window.back = true")
+	lines(t, d, "other:1|c")
+	p.until(other + " === '2' && (window.shown = " + changed + ")")
+	if got := eval[string](p, "window.shown"); !strings.HasSuffix(got, " s") {
+		t.Errorf("after the step the change was %s ago", got)
+	}
+}
+
 // measure returns numbers of the page that the browser counts.
 func (p *tab) measure() map[string]float64 {
 	p.t.Helper()

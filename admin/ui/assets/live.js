@@ -47,6 +47,7 @@ class Live {
     this.source = null;
     this.paused = parameter('pause') !== '';
     this.time = 0; // of the server, in milliseconds
+    this.lost = 0; // milliseconds that its clock was set back
     this.button.addEventListener('click', () => {
       parameter('pause', this.paused ? '' : '1');
       this.pause(!this.paused);
@@ -273,7 +274,10 @@ class Live {
   }
 
   delta(data) {
-    this.time = data.t;
+    if (data.t + this.lost < this.time - 60000) {
+      this.lost = this.time + data.interval_ms - data.t;
+    }
+    this.time = data.t + this.lost;
     for (const [id, kind, name, created] of data.new ?? []) {
       this.names.set(id, name);
       if (!this.series.has(name)) {
@@ -289,8 +293,8 @@ class Live {
       const s = this.series.get(this.names.get(id));
       if (s) {
         if ((s.seq !== 0 || data.interval_ms > 0) && String(value) !== String(s.value)) {
-          s.gap = s.at ? data.t - s.at : s.gap;
-          s.at = data.t;
+          s.gap = s.at ? this.time - s.at : s.gap;
+          s.at = this.time;
         }
         s.value = value;
         s.quantiles = quantiles ?? s.quantiles;
