@@ -73,8 +73,8 @@ func (q *Queue) Release(moved bool) {
 	q.trim()
 }
 
-// Inherit queues a parcel of the same sink in another process, ordered by its age. It returns false if the name or the form
-// differs.
+// Inherit queues a parcel of the same sink in another process, ordered by its age. It
+// returns false if the name or the form differs.
 func (q *Queue) Inherit(p flush.Parcel) bool {
 	if p.Sink != q.cfg.Name || p.Form != q.form() {
 		return false

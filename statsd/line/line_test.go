@@ -89,6 +89,7 @@ var lineTests = []struct{ in, want string }{
 	{"a:1:2|c", `"a" c 1 2`},
 	{"a:1:2|g", `"a" g 1 2`},
 	{"a:1:2:3|ms", `"a" ms 1 2 3`},
+	{"a:0.5:0|ms", `"a" ms 0.5 0`},
 	{"a:1|c:2|c", `"a" c 1 c 2`},
 	{"a:-1|c", "negative_counter"},
 	{"a:-0|c", `"a" c +0`},
@@ -769,7 +770,7 @@ func TestHardNumbers(t *testing.T) {
 		if r == NotFinite {
 			got = math.Inf(1)
 		}
-		if r != OK && r != NotFinite || got != tt.want || math.Signbit(got) && got == 0 {
+		if (r == NotFinite) != math.IsInf(tt.want, 1) || r != OK && r != NotFinite || got != tt.want || math.Signbit(got) && got == 0 {
 			t.Errorf("%s: %v, %v, want %v", tt.text, got, r, tt.want)
 		}
 	}
