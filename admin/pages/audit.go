@@ -33,7 +33,7 @@ func showAudit(v *view) error {
 	}
 	v.panel("log", "Changes, newest first", func() { v.actions("audit-log", "/audit?limit=1000") }, func() {
 		if len(entries) == 0 && wanted != "" {
-			v.empty("No change matches.")
+			v.unmatched("change")
 			return
 		}
 		v.auditTable("audit-log", entries)

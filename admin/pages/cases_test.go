@@ -257,14 +257,14 @@ func TestValueIsEditedInItsRow(t *testing.T) {
 }
 
 // TestNothingMatches expects lists to say that a filter matches nothing, not that they are
-// empty.
+// empty, and how to get rid of it.
 func TestNothingMatches(t *testing.T) {
 	srv := world(t, "plain", nil)
 	srv.Request("POST", "/runtime_modify?key=other", nil)
-	for page, want := range map[string]string{"runtime": "No key matches.", "logging": "No logger matches.", "audit": "No change matches.", "clusters": "No cluster matches."} {
+	for page, want := range map[string]string{"runtime": "No key matches.", "logging": "No logger matches.", "audit": "No change matches.", "clusters": "No cluster matches.", "histograms": "No histogram matches."} {
 		body := string(request(srv, page+"?filter=zzz", "").Body)
 		checkPage(t, srv, []byte(body))
-		if !strings.Contains(body, "<p class='empty'>"+want+"</p>") || strings.Contains(body, "<table") {
+		if !strings.Contains(body, "<p class='empty'>"+want+" <a href='"+page+"'>Show all</a></p>") || strings.Contains(body, "<table") {
 			t.Errorf("%s lacks %q:\n%s", page, want, body)
 		}
 	}

@@ -108,7 +108,9 @@ func showCerts(v *view) error {
 		v.summary = plural(len(list), "certificate")
 	}
 	if len(list) == 0 {
-		v.panel("none", "Certificates", nil, func() { v.empty("No TLS certificates are loaded.") })
+		v.panel("none", "Certificates", nil, func() {
+			v.empty("No TLS certificates are loaded. A listener with ", h("<code>tls</code> in <code>statsd.listeners</code> loads one."))
+		})
 		return nil
 	}
 	v.panel("certs", "By expiry", func() { v.actions("certificates", "/certs") }, func() {

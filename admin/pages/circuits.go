@@ -58,7 +58,9 @@ func showCircuits(v *view) error {
 	v.summary = plural(len(list), "cluster")
 	v.streamNote()
 	if len(list) == 0 {
-		v.panel("none", "Circuits", nil, func() { v.empty("No clusters are configured.") })
+		v.panel("none", "Circuits", nil, func() {
+			v.empty("No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
+		})
 		return nil
 	}
 	by := v.choice("sort", "errors", "name")

@@ -201,7 +201,9 @@ func showClusters(v *view) error {
 	v.Put(h("<div id='board'>\n"))
 	defer v.Put(h("</div>\n"))
 	if v.src.Clusters == nil || n.clusters == 0 {
-		v.panel("none", "Clusters", nil, func() { v.empty("No clusters are configured.") })
+		v.panel("none", "Clusters", nil, func() {
+			v.empty("No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
+		})
 		return nil
 	}
 	var rows []clusterRow
@@ -259,7 +261,7 @@ func (v *view) board(rows []clusterRow) {
 		v.actions("clusters", url("/clusters", "format", "json", "filter", v.query.Value("filter")))
 	}, func() {
 		if len(rows) == 0 {
-			v.empty("No cluster matches.")
+			v.unmatched("cluster")
 			return
 		}
 		g := v.grid("clusters", "Clusters", "cards clusters", o,

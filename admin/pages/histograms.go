@@ -89,7 +89,7 @@ func firstUsed(rows []statRow) string {
 // pickList appends the list of histograms to choose from.
 func (v *view) pickList(page *selected, chosen string) {
 	if len(page.rows) == 0 {
-		v.empty("No histogram matches.")
+		v.unmatched("histogram")
 		return
 	}
 	v.Put(h("<ul>"))

@@ -124,7 +124,7 @@ func droppedBy(s *report.Sample) string {
 
 func (v *view) ingestListeners(list []report.Listener) {
 	if len(list) == 0 {
-		v.empty("There are no StatsD listeners.")
+		v.empty("There are no StatsD listeners. List some in ", h("<code>statsd.listeners</code>."))
 		return
 	}
 	g := v.grid("ingest-listeners", "StatsD listeners", "cards dense", order{}, column{head: "Listener"}, column{head: "Packets", class: "num"}, column{head: "Bytes", class: "num"}, column{head: "Lines", class: "num"},

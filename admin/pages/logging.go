@@ -57,7 +57,7 @@ func showLogging(v *view) error {
 		v.request("/logging", "-X POST")
 	}, func() {
 		if len(list) == 0 {
-			v.empty("No logger matches.")
+			v.unmatched("logger")
 			return
 		}
 		v.loggers(list, edit)

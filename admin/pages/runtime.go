@@ -119,7 +119,7 @@ func shown(value string) string {
 // runtimeTable appends the values. The row of key has the form that sets it.
 func (v *view) runtimeTable(values *layers.Snapshot, edit bool, wanted, key string, changes []admin.Change) {
 	if values.Len() == 0 {
-		v.empty("There are no runtime values.")
+		v.empty("There are no runtime values. A layer in ", h("<code>layered_runtime</code> sets some."))
 		return
 	}
 	offset, limit := v.window("200", "1000")
@@ -140,7 +140,7 @@ func (v *view) runtimeTable(values *layers.Snapshot, edit bool, wanted, key stri
 		}
 	}
 	if total == 0 {
-		v.empty("No key matches.")
+		v.unmatched("key")
 		return
 	}
 	g := v.grid("values", "Runtime values", "cards", order{}, columns...)

@@ -184,6 +184,11 @@ func (v *view) empty(parts ...any) {
 	v.Put(h("</p>\n"))
 }
 
+// unmatched says that a filter matches nothing of a kind, with a link to all.
+func (v *view) unmatched(kind string) {
+	v.empty("No ", kind, " matches. ", h("<a href='"), v.page.path, h("'>Show all</a>"))
+}
+
 // missing says in one sentence which setting turns on what would be here.
 func (v *view) missing(parts ...any) {
 	v.Put(h("<p class='empty' id='missing'>"))
