@@ -323,6 +323,14 @@ func exactValue(x float64) string {
 	return strconv.FormatFloat(x, format, -1, 64)
 }
 
+// percentChange returns a change in percent with its sign and one decimal.
+func percentChange(x float64) string {
+	if math.IsNaN(x) || x == 0 {
+		return numfmt.Significant(x)
+	}
+	return numfmt.Signed(strconv.FormatFloat(x, 'f', 1, 64))
+}
+
 // quantileTable appends the quantiles of both distributions, and the quantile q. Of
 // two windows it shows the difference too.
 func (v *view) quantileTable(s *both, unit store.Unit) {
@@ -354,7 +362,7 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 			if a != 0 {
 				change = 100 * (b - a) / math.Abs(a)
 			}
-			g.shown(exactValue(change), numfmt.Significant(change))
+			g.shown(exactValue(change), percentChange(change))
 		}
 	}
 	g.end()

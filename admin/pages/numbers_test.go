@@ -35,7 +35,7 @@ func TestNumbers(t *testing.T) {
 		{isoTime(time.Time{}), ""}, {isoTime(time.UnixMilli(1_700_000_000_123)), "2023-11-14T22:13:20.123Z"}, {drawn(func(v *view) { v.when(time.Time{}) }), none},
 		{drawn(func(v *view) { v.dotted("a.b_c") }), "a.<wbr>b_<wbr>c"}, {drawn(func(v *view) { v.dotted("a.") }), "a."}, {drawn(func(v *view) { v.dotted(".a") }), ".<wbr>a"},
 		{url("x", "a", "azAZ09-_.~/ "), "x?a=azAZ09-_.~%2F%20"}, {url("x", "a", "é{"), "x?a=%C3%A9%7B"},
-		{capital("a_b"), "A b"}, {capital(""), ""}, {visible("a\x00\x1f \x7f~"), "a␀␟ ␡~"}, {visible(""), "(empty)"}, {stateMeaning("LIVE"), "ok"}, {stateMeaning("DRAINING"), "warn"}, {stateMeaning("INITIALIZING"), "info"},
+		{percentChange(0.858), "+0.9"}, {percentChange(-1234.56), "−1,234.6"}, {percentChange(0), "0"}, {percentChange(math.NaN()), none}, {capital("a_b"), "A b"}, {capital(""), ""}, {visible("a\x00\x1f \x7f~"), "a␀␟ ␡~"}, {visible(""), "(empty)"}, {stateMeaning("LIVE"), "ok"}, {stateMeaning("DRAINING"), "warn"}, {stateMeaning("INITIALIZING"), "info"},
 		{quantileName(0.999), "P99.9"}, {quantileName(0.9995), "P99.95"},
 		{tileName("a.bc.d"), "d"}, {tileName("a.bc."), "bc."}, {tileName("a"), "a"}, {tileName("a."), "a."}, {tileName(".a"), "a"},
 		{url("stats", "filter", "a&b c", "type", ""), "stats?filter=a%26b%20c"}, {url(""), "./"}, {url("stats", "filter", "", "type", "1", "sort", "", "dir", "2"), "stats?type=1&dir=2"},

@@ -155,6 +155,15 @@ func TestCompareWindows(t *testing.T) {
 	}
 }
 
+// TestWindowsInWords expects whole minutes without seconds.
+func TestWindowsInWords(t *testing.T) {
+	l := newTimeline(t, 50)
+	head, _, _ := strings.Cut(l.table(t, "histograms?name=took&compare=1", "quantiles"), "\n")
+	if want := "Quantile\tB: 1 min until now\tA: 1 min until 1 min ago\tB − A\t%"; head != want {
+		t.Errorf("%q, want %q", head, want)
+	}
+}
+
 // TestCompareWithNamedMoments compares with the moment when the page was opened, which
 // the address keeps, and with the last reset of the counters.
 func TestCompareWithNamedMoments(t *testing.T) {
