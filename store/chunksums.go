@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"math"
 	"sort"
+	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/prefetch"
 )
 
 // chunkSums are the sums of a chunk.
@@ -127,6 +130,9 @@ func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
 	at := 0
 	add := func(to int) {
 		for ; at < to; at++ {
+			if at%batchSteps == 0 {
+				r.lookAhead(x.s, ids[at:to])
+			}
 			c.measure(x, at)
 			c.bytes[at] |= young
 			if at > 0 {
@@ -169,6 +175,21 @@ func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
 		r.places[one] = c.slot<<chunkBits | uint32(i)
 	}
 	return c
+}
+
+// lookAhead prefetches the records of the next batch. Neighbors are far apart in memory.
+func (r *ranking) lookAhead(s *Store, ids []id) {
+	if !prefetch.Enabled {
+		return
+	}
+	n := 0
+	for _, one := range ids[:min(len(ids), batchSteps)] {
+		b, slot := s.at(one)
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(b.record(slot))))
+		r.hints[n], r.hints[n+1] = at, at+mostRecords-1
+		n += 2
+	}
+	prefetch.Lines(&r.hints, n)
 }
 
 // sumRuns makes the runs of a chunk. If all stats of a run of the old chunk are in the

@@ -3,10 +3,12 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"iter"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -208,17 +210,25 @@ func (b *block) sizeOf(slot int) uint32 {
 // sharedSegments is ranking.shared for names.
 func sharedSegments(a, b []byte) int {
 	a, b = a[:len(a)-2], b[:len(b)-2] // see originKey
-	n, dots := 0, 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		if a[n] == '.' {
-			dots++
-		}
-		n++
-	}
+	n := commonPrefix(a, b)
+	dots := bytes.Count(a[:n], []byte("."))
 	if n == len(a) && n == len(b) {
 		dots++
 	}
 	return dots
+}
+
+// commonPrefix returns how many bytes at the beginning of a and b are equal.
+func commonPrefix(a, b []byte) (n int) {
+	for ; n+8 <= min(len(a), len(b)); n += 8 {
+		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+	}
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // answer is the state of an [Explorer] for a question.

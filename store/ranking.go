@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"unsafe"
+
+	"github.com/statsd-admin/statsd-admin/internal/prefetch"
 )
 
 // ranking knows the positions of an order: which stat is at a position, at which
@@ -40,6 +42,7 @@ type ranking struct {
 	stat    id
 	carried []carried // see carry
 	heads   []int     // see group
+	hints   prefetch.Batch
 }
 
 // size returns the number of positions.

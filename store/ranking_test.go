@@ -470,3 +470,23 @@ func TestGroupsOfLongNames(t *testing.T) {
 		}
 	}
 }
+
+// TestCommonPrefix compares texts that differ at each place, or end there.
+func TestCommonPrefix(t *testing.T) {
+	text := []byte(strings.Repeat("ab.\x80", 6))
+	for n := range text {
+		other := append([]byte(nil), text...)
+		other[n] ^= 0x80
+		for _, b := range [][]byte{other, text[:n]} {
+			if got := commonPrefix(text, b); got != n {
+				t.Errorf("%q and %q have %d bytes in common, want %d", text, b, got, n)
+			}
+			if got := commonPrefix(b, text); got != n {
+				t.Errorf("%q and %q have %d bytes in common, want %d", b, text, got, n)
+			}
+		}
+	}
+	if got := commonPrefix(text, text); got != len(text) {
+		t.Errorf("a text has %d bytes in common with itself, want %d", got, len(text))
+	}
+}
