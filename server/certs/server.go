@@ -100,8 +100,8 @@ func loadServer(files Files) (*tls.Config, certinfo.Context, error) {
 		if pair.OCSPStaple, err = readFile(files.OCSPStaple); err != nil {
 			return nil, c, err
 		}
-		if c.Chain[0].OCSP, err = parseOCSP(files.OCSPStaple, pair.OCSPStaple, pair.Leaf); err != nil {
-			return nil, c, err
+		if c.Chain[0].OCSP, err = certinfo.ParseStaple(pair.OCSPStaple, pair.Leaf); err != nil {
+			return nil, c, fmt.Errorf("certs: %q: %w", files.OCSPStaple, err)
 		}
 	}
 	config := &tls.Config{MinVersion: max(files.MinVersion, tls.VersionTLS12), Certificates: []tls.Certificate{pair}}

@@ -226,11 +226,10 @@ func (f *Factory) identity(c *config.Certificate, at string) (*identity, error) 
 		if err != nil {
 			return nil, err
 		}
-		v, err := stapleValidity(der)
-		if err != nil {
+		if out.shown.OCSP, err = certinfo.ParseStaple(der, list[0]); err != nil {
 			return nil, fmt.Errorf("%s.ocsp_staple: %s: %w", at, where(c.OCSPStaple), err)
 		}
-		out.shown.OCSP, out.certificate.OCSPStaple = &v, der
+		out.certificate.OCSPStaple = der
 	}
 	return out, nil
 }

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/asn1"
 	"encoding/pem"
 	"log/slog"
 	"math/big"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/ocsptest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -51,50 +50,14 @@ func eventually(t *testing.T, want string, f func() string) {
 	}
 }
 
-// staple returns an OCSP response for a number of certificates.
-func staple(t *testing.T, status asn1.Enumerated, certificates int, this, next time.Time) string {
+// staple returns an OCSP response about certificates.
+func staple(t *testing.T, this, next time.Time, serials ...int64) string {
 	t.Helper()
-	type single struct {
-		ID     asn1.RawValue
-		Status asn1.RawValue
-		This   time.Time `asn1:"generalized"`
-		Next   time.Time `asn1:"generalized,explicit,tag:0,optional"`
+	var list []ocsptest.About
+	for _, n := range serials {
+		list = append(list, ocsptest.About{Serial: big.NewInt(n), From: this, Until: next})
 	}
-	type data struct {
-		Responder asn1.RawValue
-		Produced  time.Time `asn1:"generalized"`
-		Responses []single
-	}
-	type basic struct {
-		Data      data
-		Algorithm pkix.AlgorithmIdentifier
-		Signature asn1.BitString
-	}
-	type inner struct {
-		Type  asn1.ObjectIdentifier
-		Basic []byte
-	}
-	marshal := func(v any) []byte {
-		b, err := asn1.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	good := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0}
-	by := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 2, IsCompound: true, Bytes: marshal([]byte{1, 2, 3})}
-	one := single{ID: asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true}, Status: good, This: this, Next: next}
-	b := marshal(basic{
-		Data:      data{by, this, slices.Repeat([]single{one}, certificates)},
-		Algorithm: pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 3, 101, 112}}, Signature: asn1.BitString{Bytes: []byte{1}, BitLength: 8},
-	})
-	if status != 0 {
-		return string(marshal(struct{ Status asn1.Enumerated }{status}))
-	}
-	return string(marshal(struct {
-		Status asn1.Enumerated
-		Bytes  inner `asn1:"explicit,tag:0"`
-	}{0, inner{asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}, b}}))
+	return string(ocsptest.Response(t, ocsptest.Basic(), nil, list...))
 }
 
 func TestCertificatesAreShown(t *testing.T) {
@@ -111,7 +74,7 @@ func TestCertificatesAreShown(t *testing.T) {
 	f := transport.New(transport.Config{Now: start, Registry: r})
 	this, next := start().Add(-time.Hour), start().Add(time.Hour)
 	c := cluster(trust(ca, func(c *config.TLS) {
-		c.Certificates = []config.Certificate{{Chain: file(chain), PrivateKey: inline(leaf.pem), OCSPStaple: inline(staple(t, 0, 1, this, next))}}
+		c.Certificates = []config.Certificate{{Chain: file(chain), PrivateKey: inline(leaf.pem), OCSPStaple: inline(staple(t, this, next, 0xabc))}}
 	}))
 	c.Sockets.Matches = []config.SocketMatch{{Name: "bare", Socket: config.Socket{Kind: config.TLSSocket, TLS: &config.TLS{}}}}
 	d := dialerOf(t, f, c)

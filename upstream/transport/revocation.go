@@ -3,13 +3,10 @@ package transport
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // revocationList holds the certificates that an authority has revoked.
@@ -77,48 +74,4 @@ func revoked(chain []*x509.Certificate, lists []*revocationList, now time.Time, 
 		}
 	}
 	return nil
-}
-
-// stapleValidity returns the validity of an OCSP response (RFC 6960) in DER form.
-func stapleValidity(der []byte) (certinfo.Validity, error) {
-	bad := func() (certinfo.Validity, error) { return certinfo.Validity{}, errors.New("not an OCSP response") }
-	var response struct {
-		Status asn1.Enumerated
-		Bytes  struct {
-			Type  asn1.ObjectIdentifier
-			Basic []byte
-		} `asn1:"explicit,tag:0,optional"`
-	}
-	if rest, err := asn1.Unmarshal(der, &response); err != nil || len(rest) > 0 {
-		return bad()
-	}
-	if response.Status != 0 {
-		return certinfo.Validity{}, fmt.Errorf("the OCSP response is an error, status %d", response.Status)
-	}
-	var basic struct {
-		Data struct {
-			Version   int           `asn1:"explicit,tag:0,default:0,optional"`
-			Responder asn1.RawValue // a choice
-			Produced  time.Time     `asn1:"generalized"`
-			Responses []struct {
-				ID     asn1.RawValue
-				Status asn1.RawValue // a choice
-				This   time.Time     `asn1:"generalized"`
-				Next   time.Time     `asn1:"generalized,explicit,tag:0,optional"`
-				Ext    asn1.RawValue `asn1:"explicit,tag:1,optional"`
-			}
-			Ext asn1.RawValue `asn1:"explicit,tag:1,optional"`
-		}
-		Algorithm asn1.RawValue
-		Signature asn1.BitString
-		Certs     asn1.RawValue `asn1:"explicit,tag:0,optional"`
-	}
-	if _, err := asn1.Unmarshal(response.Bytes.Basic, &basic); err != nil || len(basic.Data.Responses) == 0 {
-		return bad()
-	}
-	if n := len(basic.Data.Responses); n > 1 {
-		return certinfo.Validity{}, fmt.Errorf("the OCSP response is about %d certificates, not one", n)
-	}
-	r := basic.Data.Responses[0]
-	return certinfo.Validity{From: r.This.UTC(), Until: r.Next.UTC()}, nil
 }

@@ -1,13 +1,12 @@
-package certs
+package certinfo
 
 import (
 	"crypto/x509"
 	"encoding/asn1"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
-
-	"github.com/statsd-admin/statsd-admin/certinfo"
 )
 
 // The parts of an OCSP response (RFC 6960) that name the certificate and the
@@ -46,29 +45,29 @@ type (
 	}
 )
 
-// parseOCSP returns the validity of an OCSP response for leaf. It does not check
-// the signature; clients do.
-func parseOCSP(path string, der []byte, leaf *x509.Certificate) (*certinfo.Validity, error) {
+// ParseStaple returns the validity of an OCSP response in DER form for leaf. It does not
+// check the signature; clients do.
+func ParseStaple(der []byte, leaf *x509.Certificate) (*Validity, error) {
 	var outer ocspResponse
 	if rest, err := asn1.Unmarshal(der, &outer); err != nil || len(rest) > 0 {
-		return nil, fmt.Errorf("certs: %q: not an OCSP response in DER form", path)
+		return nil, errors.New("not an OCSP response in DER form")
 	}
 	basic := asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1}
 	if outer.Status != 0 || !outer.Bytes.Type.Equal(basic) {
-		return nil, fmt.Errorf("certs: %q: the OCSP response is not a successful basic one (status %d)", path, outer.Status)
+		return nil, fmt.Errorf("the OCSP response is not a successful basic one (status %d)", outer.Status)
 	}
 	var inner ocspBasic
 	if rest, err := asn1.Unmarshal(outer.Bytes.Response, &inner); err != nil || len(rest) > 0 {
-		return nil, fmt.Errorf("certs: %q: the OCSP response is malformed", path)
+		return nil, errors.New("the OCSP response is malformed")
 	}
 	for _, r := range inner.Data.Responses {
 		if r.ID.Serial == nil || r.ID.Serial.Cmp(leaf.SerialNumber) != 0 {
 			continue
 		}
 		if r.Status.Tag != 0 {
-			return nil, fmt.Errorf("certs: %q: the OCSP response does not report the certificate as good", path)
+			return nil, errors.New("the OCSP response does not report the certificate as good")
 		}
-		return &certinfo.Validity{From: r.ThisUpdate.UTC(), Until: r.NextUpdate.UTC()}, nil
+		return &Validity{From: r.ThisUpdate.UTC(), Until: r.NextUpdate.UTC()}, nil
 	}
-	return nil, fmt.Errorf("certs: %q: the OCSP response is for another certificate", path)
+	return nil, errors.New("the OCSP response is for another certificate")
 }
