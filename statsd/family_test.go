@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
 // TestFamiliesMatchTheirSeries creates and ends series of names that share metric
@@ -111,6 +113,33 @@ func TestOneSeriesWithoutLabels(t *testing.T) {
 		if got := r.Report().Collisions; got != tt.collisions {
 			t.Errorf("%s: %d collisions, want %d", tt.name, got, tt.collisions)
 		}
+	}
+}
+
+// TestFlushAfterAllFrequentNamesEnded: the list of families is shorter than the number of
+// a name that was counted.
+func TestFlushAfterAllFrequentNamesEnded(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{FirstSegment: -1, NewPerSecond: -1}})
+	r.send(strings.Repeat("n0:1|c|#k:1\n", 100))
+	for i := range 1024 {
+		r.send(fmt.Sprintf("n%d:1|c|#k:1", i))
+	}
+	r.Forget(func(string) bool { return true })
+	r.flush()
+	if n, names := len(r.registry.families.list), r.Report().TopSamples; n != 0 || len(names) != 0 {
+		t.Errorf("%d families and the names %v stay", n, names)
+	}
+}
+
+// TestNameOfAFamilyStaysWhenAnotherLosesItsSeries: a metric name of several received
+// names is shown by the first.
+func TestNameOfAFamilyStaysWhenAnotherLosesItsSeries(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("a.b:1|c|#k:1\na-b:1|c|#k:2\na_b:1|c|#k:3\nz:1|c|#k:1\nz:1|c|#k:2")
+	r.Forget(func(name string) bool { return name == "z.k.1" })
+	r.flush()
+	if got, want := r.Report().TopSeries, (report.NameCount{Name: "a.b", Count: 3}); len(got) != 2 || got[0] != want || got[1].Name != "z" {
+		t.Errorf("names %v, want a.b and z", got)
 	}
 }
 
