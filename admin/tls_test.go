@@ -3,13 +3,9 @@ package admin
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"math/big"
@@ -21,31 +17,27 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 )
 
 // authority signs certificates for a test.
 type authority struct {
-	t    testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t   testing.TB
+	own *certtest.Pair // nil for the first, which signs itself
 }
 
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t}
-	pair := a.issue(&x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
-	a.cert, a.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
+	a.own = a.sign(&x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
-// issue completes and signs a certificate. By default it is valid for a year around
+// sign completes and signs a certificate. By default it is valid for a year around
 // testTime.
-func (a *authority) issue(template *x509.Certificate) tls.Certificate {
+func (a *authority) sign(template *x509.Certificate) *certtest.Pair {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	if template.SerialNumber == nil {
 		template.SerialNumber = big.NewInt(0xabc)
 	}
@@ -53,26 +45,18 @@ func (a *authority) issue(template *x509.Certificate) tls.Certificate {
 		template.NotBefore, template.NotAfter = testTime().AddDate(0, -6, 0), testTime().AddDate(0, 6, 0)
 	}
 	template.Subject = pkix.Name{CommonName: "test"}
-	template.BasicConstraintsValid = true
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+	return certtest.Issue(a.t, template, a.own)
+}
+
+func (a *authority) issue(template *x509.Certificate) tls.Certificate {
+	a.t.Helper()
+	return a.sign(template).Certificate
 }
 
 func (a *authority) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+	pool.AddCert(a.own.Leaf)
 	return pool
 }
 

@@ -295,7 +295,7 @@ func TestAliveOverTLS(t *testing.T) {
 		} {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				r := reach(t, fmt.Sprintf(socket, version))
-				server, own := make(chan *tls.Conn, 1), &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}}
+				server, own := make(chan *tls.Conn, 1), &tls.Config{Certificates: []tls.Certificate{selfSigned(t).Certificate}}
 				go func() {
 					conn := tls.Server(<-r.peer, own)
 					if err := conn.Handshake(); err != nil {

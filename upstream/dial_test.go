@@ -2,14 +2,11 @@ package upstream
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -276,12 +274,11 @@ func TestClusterThatCannotConnectIsRefused(t *testing.T) {
 
 func TestHealthChecksUseTheSocketOfTheHost(t *testing.T) {
 	cert := selfSigned(t)
-	a := listener(t, &tls.Config{Certificates: []tls.Certificate{cert}})
-	text := fmt.Sprintf("%q", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))
-	for ca, want := range map[string]string{text: "cluster.c.health_check.success", `"` + otherCA(t) + `"`: "cluster.c.health_check.network_failure"} {
+	a := listener(t, &tls.Config{Certificates: []tls.Certificate{cert.Certificate}})
+	for ca, want := range map[*certtest.Pair]string{cert: "cluster.c.health_check.success", selfSigned(t): "cluster.c.health_check.network_failure"} {
 		r := newRig(t, nil)
 		r.add(at(a, `transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext,
-  common_tls_context: {validation_context: {trusted_ca: {inline_string: `+ca+`}}}}}
+  common_tls_context: {validation_context: {trusted_ca: {inline_string: `+fmt.Sprintf("%q", ca.Chain)+`}}}}}
 health_checks: [{timeout: 30s, interval: 60s, no_traffic_interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]`))
 		r.Start()
 		for end := time.Now().Add(30 * time.Second); r.value(want) == 0; time.Sleep(time.Millisecond) {
@@ -293,27 +290,8 @@ health_checks: [{timeout: 30s, interval: 60s, no_traffic_interval: 60s, unhealth
 }
 
 // selfSigned returns a certificate for the host "one".
-func selfSigned(t *testing.T) tls.Certificate {
-	t.Helper()
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"one"}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// otherCA returns a certificate that signed nothing, as a YAML scalar.
-func otherCA(t *testing.T) string {
-	t.Helper()
-	key := ed25519.NewKeyFromSeed([]byte(strings.Repeat("x", ed25519.SeedSize)))
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.ReplaceAll(string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), "\n", `\n`)
+func selfSigned(t *testing.T) *certtest.Pair {
+	return certtest.Issue(t, &x509.Certificate{DNSNames: []string{"one"}, IsCA: true}, nil)
 }
 
 func TestSocketFollowsMetadataOfHosts(t *testing.T) {

@@ -94,6 +94,7 @@ func importTable() []importRow {
 		{"internal/accept", nil},
 		{"internal/arch", nil},
 		{"internal/boundedfile", nil},
+		{"internal/certtest", nil},
 		{"internal/cgroup", nil},
 		{"internal/closedport", nil},
 		{"internal/conftree", nil},
@@ -141,7 +142,7 @@ func foundation() []string {
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/clocktest", "internal/ocsptest", "internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
+	return []string{"internal/certtest", "internal/clocktest", "internal/ocsptest", "internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.

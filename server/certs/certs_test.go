@@ -2,9 +2,6 @@ package certs
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -24,42 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 )
-
-// issued is a certificate with its key, both in PEM form.
-type issued struct {
-	cert      *x509.Certificate
-	key       *ecdsa.PrivateKey
-	pem, priv []byte
-}
-
-// issue makes a certificate signed by ca, or a self-signed one if ca is nil.
-func issue(t *testing.T, template *x509.Certificate, ca *issued) *issued {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parent, signer := template, key
-	if ca != nil {
-		parent, signer = ca.cert, ca.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &issued{cert, key,
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})}
-}
 
 func template(serial int64, until time.Time) *x509.Certificate {
 	return &x509.Certificate{
@@ -84,8 +47,8 @@ func TestParse(t *testing.T) {
 	edge.DNSNames = []string{"edge.example.net", "b.example.net"}
 	edge.URIs = []*url.URL{{Scheme: "spiffe", Host: "example.net", Path: "/edge"}}
 	edge.IPAddresses = []net.IP{net.ParseIP("10.1.2.3"), net.ParseIP("::1")}
-	a, b := issue(t, edge, nil), issue(t, template(0x0a, until.AddDate(1, 0, 0)), nil)
-	text := bytes.Join([][]byte{[]byte("a comment\n"), a.pem, a.priv, b.pem}, nil)
+	a, b := certtest.Issue(t, edge, nil), certtest.Issue(t, template(0x0a, until.AddDate(1, 0, 0)), nil)
+	text := bytes.Join([][]byte{[]byte("a comment\n"), a.Chain, a.Key, b.Chain}, nil)
 	want := []certinfo.Certificate{
 		{
 			Path: certinfo.Inline, SerialNumber: "1d03", From: edge.NotBefore, Until: until,
@@ -102,7 +65,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := Parse("/etc/ca.pem", a.pem); err != nil || got[0].Path != "/etc/ca.pem" {
+	if got, err := Parse("/etc/ca.Chain", a.Chain); err != nil || got[0].Path != "/etc/ca.Chain" {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -123,18 +86,18 @@ func TestParseErrors(t *testing.T) {
 // pki holds a server's files on disk, and an authority for it and its clients.
 type pki struct {
 	dir    string
-	ca     *issued
+	ca     *certtest.Pair
 	files  Files
-	client *issued
+	client *certtest.Pair
 
 	resumed bool // the last connection was resumed
 }
 
 func newPKI(t *testing.T) *pki {
-	p := &pki{dir: t.TempDir(), ca: issue(t, template(1, time.Now().AddDate(10, 0, 0)), nil)}
-	p.files = Files{Chain: filepath.Join(p.dir, "chain.pem"), Key: filepath.Join(p.dir, "key.pem"), ClientCA: write(t, filepath.Join(p.dir, "ca.pem"), p.ca.pem)}
+	p := &pki{dir: t.TempDir(), ca: certtest.Issue(t, template(1, time.Now().AddDate(10, 0, 0)), nil)}
+	p.files = Files{Chain: filepath.Join(p.dir, "chain.pem"), Key: filepath.Join(p.dir, "key.pem"), ClientCA: write(t, filepath.Join(p.dir, "ca.Chain"), p.ca.Chain)}
 	p.rotate(t, 2)
-	p.client = issue(t, template(99, time.Now().AddDate(1, 0, 0)), p.ca)
+	p.client = certtest.Issue(t, template(99, time.Now().AddDate(1, 0, 0)), p.ca)
 	return p
 }
 
@@ -143,9 +106,9 @@ func (p *pki) rotate(t *testing.T, serial int64) {
 	t.Helper()
 	server := template(serial, time.Now().AddDate(1, 0, 0))
 	server.DNSNames = []string{"edge"}
-	s := issue(t, server, p.ca)
-	write(t, p.files.Chain, s.pem)
-	write(t, p.files.Key, s.priv)
+	s := certtest.Issue(t, server, p.ca)
+	write(t, p.files.Chain, s.Chain)
+	write(t, p.files.Key, s.Key)
 }
 
 // shake makes a TLS connection and returns the serial number of the server's
@@ -177,7 +140,7 @@ func (p *pki) shake(server *tls.Config, client *tls.Config) (int64, error) {
 		a.Close()
 	})
 	client.RootCAs, client.ServerName = x509.NewCertPool(), "edge"
-	client.RootCAs.AddCert(p.ca.cert)
+	client.RootCAs.AddCert(p.ca.Leaf)
 	c := tls.Client(b, client)
 	_, err = c.Read(make([]byte, 1))
 	serial := int64(0)
@@ -190,9 +153,9 @@ func (p *pki) shake(server *tls.Config, client *tls.Config) (int64, error) {
 	return serial, err
 }
 
-func (p *pki) withCertificate(t *testing.T, from *issued) *tls.Config {
+func (p *pki) withCertificate(t *testing.T, from *certtest.Pair) *tls.Config {
 	t.Helper()
-	pair, err := tls.X509KeyPair(from.pem, from.priv)
+	pair, err := tls.X509KeyPair(from.Chain, from.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,11 +181,11 @@ func TestServer(t *testing.T) {
 	if _, err := p.shake(config, &tls.Config{}); err == nil {
 		t.Error("a client without a certificate was accepted")
 	}
-	stranger := issue(t, template(5, time.Now().AddDate(1, 0, 0)), nil)
+	stranger := certtest.Issue(t, template(5, time.Now().AddDate(1, 0, 0)), nil)
 	if _, err := p.shake(config, p.withCertificate(t, stranger)); err == nil {
 		t.Error("a client of another authority was accepted")
 	}
-	expired := issue(t, template(6, time.Now().AddDate(0, 0, -1)), p.ca)
+	expired := certtest.Issue(t, template(6, time.Now().AddDate(0, 0, -1)), p.ca)
 	if _, err := p.shake(config, p.withCertificate(t, expired)); err == nil {
 		t.Error("an expired client was accepted")
 	}
@@ -275,7 +238,7 @@ func TestResumedClientsAreCheckedAgain(t *testing.T) {
 					t.Errorf("version %x, connection %d: %v, resumed %t", version, i, err, p.resumed)
 				}
 			}
-			write(t, p.files.ClientCA, issue(t, template(7, time.Now().AddDate(1, 0, 0)), nil).pem)
+			write(t, p.files.ClientCA, certtest.Issue(t, template(7, time.Now().AddDate(1, 0, 0)), nil).Chain)
 			if err := s.Reload(); err != nil {
 				t.Fatal(err)
 			}
@@ -312,7 +275,7 @@ func TestOptionalClient(t *testing.T) {
 			t.Errorf("%d certificates: serial %d, %v", len(client.Certificates), serial, err)
 		}
 	}
-	stranger := issue(t, template(5, time.Now().AddDate(1, 0, 0)), nil)
+	stranger := certtest.Issue(t, template(5, time.Now().AddDate(1, 0, 0)), nil)
 	if _, err := p.shake(s.Config(), p.withCertificate(t, stranger)); err == nil {
 		t.Error("a client of another authority was accepted")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/internal/ocsptest"
 )
 
@@ -22,9 +23,9 @@ func staple(t testing.TB, serial int64, status int, from, until time.Time) []byt
 func TestStaple(t *testing.T) {
 	dir := t.TempDir()
 	from, until := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC), time.Date(2025, 3, 1, 1, 0, 0, 0, time.UTC)
-	own := issue(t, template(0x1d03, until.AddDate(1, 0, 0)), nil)
+	own := certtest.Issue(t, template(0x1d03, until.AddDate(1, 0, 0)), nil)
 	files := Files{
-		Chain: write(t, filepath.Join(dir, "c.pem"), own.pem), Key: write(t, filepath.Join(dir, "k.pem"), own.priv),
+		Chain: write(t, filepath.Join(dir, "c.pem"), own.Chain), Key: write(t, filepath.Join(dir, "k.pem"), own.Key),
 		OCSPStaple: write(t, filepath.Join(dir, "c.ocsp"), staple(t, 0x1d03, 0, from, until)), MinVersion: tls.VersionTLS13,
 	}
 	reg := &certinfo.Registry{Now: func() time.Time { return until.Add(-90 * time.Second) }}

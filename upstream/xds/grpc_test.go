@@ -2,16 +2,11 @@ package xds
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -26,6 +21,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -211,51 +207,16 @@ func TestTargetThatIsNoURI(t *testing.T) {
 	}
 }
 
-// authority signs certificates for 127.0.0.1.
-func authority(t *testing.T) (ca *x509.Certificate, sign func(name string) tls.Certificate) {
-	t.Helper()
-	make := func(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if parent == nil {
-			parent, by = template, key
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c, key
-	}
-	from, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	ca, caKey := make(&x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: from, NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, nil, nil)
-	return ca, func(name string) tls.Certificate {
-		c, key := make(&x509.Certificate{
-			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until,
-			DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		}, ca, caKey)
-		return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key}
-	}
-}
-
-func pemOf(t *testing.T, kind string, der []byte) string {
-	t.Helper()
-	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-}
-
 func TestTransportSocketOfTheControlPlane(t *testing.T) {
-	ca, sign := authority(t)
+	ca := certtest.Issue(t, &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil)
+	sign := func(name string) *certtest.Pair {
+		return certtest.Issue(t, &x509.Certificate{
+			Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, KeyUsage: x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		}, ca)
+	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca)
+	roots.AddCert(ca.Leaf)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +224,7 @@ func TestTransportSocketOfTheControlPlane(t *testing.T) {
 	peers := make(chan string, 10)
 	good := (&answer{kind: clusterKind, version: "1", nonce: "n"}).encode(t, false)
 	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{sign("control.example")}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{sign("control.example").Certificate}, ClientCAs: roots, ClientAuth: tls.RequireAndVerifyClientCert,
 	})), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		p, _ := peer.FromContext(s.Context())
 		peers <- p.AuthInfo.(credentials.TLSInfo).State.PeerCertificates[0].Subject.CommonName
@@ -279,16 +240,12 @@ func TestTransportSocketOfTheControlPlane(t *testing.T) {
 	defer s.Stop()
 
 	own := sign("proxy")
-	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := overGRPC(t, l.Addr().String(), fmt.Sprintf(`transport_socket: {name: tls, typed_config: {
   "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, sni: control.example,
   common_tls_context: {
     tls_certificates: [{certificate_chain: {inline_string: %q}, private_key: {inline_string: %q}}],
     validation_context: {trusted_ca: {inline_string: %q}}}}}`,
-		pemOf(t, "CERTIFICATE", own.Certificate[0]), pemOf(t, "PRIVATE KEY", key), pemOf(t, "CERTIFICATE", ca.Raw)), nil)
+		own.Chain, own.Key, ca.Chain), nil)
 	eventually(t, "version", "1", r.m.Version)
 	equal(t, "the server saw", <-peers, "proxy")
 }
