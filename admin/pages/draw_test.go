@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -162,6 +163,28 @@ func TestPeriods(t *testing.T) {
 		got := v.period(&tt.line)
 		if from, to := got.from.Sub(testNow), got.to.Sub(testNow); from != tt.from || to != tt.to {
 			t.Errorf("%v: from %v to %v, want %v to %v", tt.query, from, to, tt.from, tt.to)
+		}
+	}
+}
+
+// TestPeriodWhenTheClockIsSet: a period has the samples of the time that has passed, not
+// steps with the same times before the clock was set.
+func TestPeriodWhenTheClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		end, l := time.Now(), line{}
+		for i := range 6 {
+			start := end
+			end = start.Add(10 * time.Second)
+			l.samples = append(l.samples, sample{start: start, end: end, value: float64(i)})
+			if i == 2 {
+				end = clocktest.Set(end, by)
+			}
+		}
+		v := &view{now: end, query: []admin.Pair{
+			{Name: "from", Value: fmt.Sprint(end.Add(-41 * time.Second).UnixMilli())}, {Name: "to", Value: fmt.Sprint(end.Add(-29 * time.Second).UnixMilli())},
+		}}
+		if got := l.within(v.period(&l)); !slices.Equal(got, l.samples[1:4]) {
+			t.Errorf("clock set by %v: %v, want %v", by, got, l.samples[1:4])
 		}
 	}
 }

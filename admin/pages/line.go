@@ -67,7 +67,7 @@ func (v *view) period(l *line) period {
 	p := period{v.now.Add(-v.duration("over", ranges[:]).length), v.now}
 	moment := func(name string, t *time.Time) {
 		if ms, err := strconv.ParseInt(v.query.Value(name), 10, 48); err == nil && ms > 0 {
-			*t = time.UnixMilli(ms)
+			*t = v.now.Add(time.UnixMilli(ms).Sub(v.now)) // by the present clock
 		}
 	}
 	if first := l.first(); first.After(p.from) && first.Before(p.to) {
