@@ -74,14 +74,17 @@ func showStats(v *view) error {
 	}
 	columns, keys := []string{"name", "type", "-value"}, map[string]func(*store.Cursor) float64{"value": valueKey, "type": typeKey}
 	if q.past {
-		columns, keys["rate"] = append(columns, "-rate", "-changed"), v.src.History.Latest().PerSecond
+		columns = append(columns, "-rate", "-changed")
 	}
 	if q.zero.moment != nil {
 		columns, keys["delta"] = append(columns, "-delta"), q.zero.change
 	}
 	by := v.sorted(columns...)
 	var changes *history.Changes
-	if by.by == "changed" {
+	switch by.by {
+	case "rate":
+		keys["rate"] = v.src.History.Latest().PerSecond
+	case "changed":
 		changes = v.src.History.Changes(v.now.Add(-time.Hour))
 		keys["changed"] = func(c *store.Cursor) float64 { return -float64(v.now.Sub(changes.Last(c))) }
 	}
