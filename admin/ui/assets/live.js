@@ -103,19 +103,23 @@ class Live {
       this.bases.clear();
       this.zero = key;
     }
-    this.rows = all('#stats tbody tr:has(.pin)', this.main);
+    this.rows = all('#stats .pin', this.main).map((pin) => pin.closest('tr'));
     this.seen.clear();
     const cellsOf = (name) => {
-      const cells = this.cells.get(name) ?? Object.fromEntries(['rows', 'stat', ...parts].map((k) => [k, []]));
-      this.cells.set(name, cells);
+      let cells = this.cells.get(name);
+      if (!cells) { // for each of many rows: a literal takes a tenth of the time of a loop
+        cells = { rows: [], stat: [], quantiles: [], rate: [], spark: [], range: [], delta: [], changed: [] };
+        this.cells.set(name, cells);
+      }
       return cells;
     };
     for (const row of this.rows) {
       const e = row.querySelector('[data-stat]');
       row.of = e?.dataset.stat; // none if it is gone
       if (e) {
-        cellsOf(row.of).stat.push(e);
-        cellsOf(row.of).rows.push(row);
+        const cells = cellsOf(row.of);
+        cells.stat.push(e);
+        cells.rows.push(row);
       }
     }
     for (const what of this.rows.length > 0 ? [] : ['stat', ...parts]) {
