@@ -97,6 +97,9 @@ func (w *Walk) Rest() int {
 			n++
 		}
 		s.held = false
+		if w.o.Past == nil {
+			s.c.Counting()
+		}
 		for w.err == nil {
 			var more bool
 			if more, w.err = s.step(); !more {

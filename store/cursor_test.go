@@ -236,3 +236,47 @@ func TestEndsOfRecordsAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// TestCountingCursors expects the stats of a walk after any number of them, without those
+// that have ended.
+func TestCountingCursors(t *testing.T) {
+	type stat struct {
+		id     uint32
+		ref    uint64
+		kind   Kind
+		hidden bool
+	}
+	st := New(Options{})
+	for i := range 3 * batchSteps {
+		st.Root().Counter(fmt.Sprint("c", i))
+		st.Root().GaugeWithMode(fmt.Sprint("g", i), HiddenAccumulate)
+		st.Root().Gauge(fmt.Sprint("h", i))
+	}
+	scope := st.Scope("ended")
+	scope.Counter("c")
+	v := st.View()
+	defer v.Close()
+	walk := func(steps int) (list []stat) {
+		c := v.ByName(Scalars)
+		for i := 0; ; i++ {
+			if i == steps {
+				c.Counting()
+			}
+			if !c.Next() {
+				return list
+			}
+			list = append(list, stat{c.ID(), c.Ref(), c.Kind(), c.Hidden()})
+		}
+	}
+	v.ByName(Scalars)
+	scope.Close()
+	want := walk(-1)
+	if len(want) < 9*batchSteps {
+		t.Fatalf("%d stats", len(want))
+	}
+	for _, steps := range []int{0, 1, batchSteps, batchSteps + 1, len(want)} {
+		if got := walk(steps); !slices.Equal(got, want) {
+			t.Errorf("counting after %d steps: %d stats, want %d", steps, len(got), len(want))
+		}
+	}
+}
