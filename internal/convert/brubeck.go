@@ -28,6 +28,9 @@ func (c *conversion) brubeck(o *object) {
 	for _, v := range backends.list() {
 		b := v.object()
 		if kind := b.take("type"); b != nil && kind.text("") != "carbon" {
+			if kind == nil {
+				v.note(c.out, "the backend has no type")
+			}
 			kind.note(c.out, "the backend has no equivalent; otlp and remote_write reach many services")
 			b.skip()
 			continue
@@ -49,7 +52,7 @@ func (c *conversion) brubeck(o *object) {
 		}
 	}
 	for _, v := range samplers.list() {
-		c.brubeckSampler(v.object())
+		c.brubeckSampler(v, v.object())
 	}
 	if !statsd.has("listeners") {
 		statsd.set("listeners", []string{})
@@ -72,13 +75,16 @@ func (o *object) skip() {
 	}
 }
 
-func (c *conversion) brubeckSampler(o *object) {
+func (c *conversion) brubeckSampler(v *value, o *object) {
 	if o == nil {
 		return
 	}
 	statsd := c.out.child("statsd")
 	kind := o.take("type")
 	if kind.text("") != "statsd" {
+		if kind == nil {
+			v.note(statsd, "the sampler has no type")
+		}
 		kind.note(statsd, "the sampler has no equivalent; a listener with tls and client_ca knows its senders")
 		o.skip()
 		return

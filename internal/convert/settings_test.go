@@ -75,6 +75,8 @@ func TestNothingIsLeftOut(t *testing.T) {
 		want string
 	}{
 		{Brubeck, `{"samplers": [{"type": "secure", "port": 1}, {"type": "statsd", "port": 2}]}`, "sampler", "udp://0.0.0.0:2"},
+		{Brubeck, `{"samplers": [{"port": 1}, {"type": null}, {"type": "statsd", "port": 2}]}`, "the sampler has no type", "udp://0.0.0.0:2"},
+		{Brubeck, `{"backends": [{}, {"type": "carbon", "address": "a"}]}`, "the backend has no type", "a:2003"},
 		{Brubeck, `{"backends": [{"type": "odd"}, {"type": "carbon", "address": "a"}]}`, "backend", "a:2003"},
 		{Statsd, "{backends: ['odd', 'console']}", "the backend odd", "/dev/stdout"},
 		{Gostatsd, "backends = 'odd stdout'", "the backend odd", "/dev/stdout"},
