@@ -308,6 +308,9 @@ func (k key) schema(all map[string]key, meanings map[string]string) map[string]a
 	}
 	if title := shared[k.path]; title != "" {
 		s["$ref"] = "#/$defs/" + strings.ReplaceAll(title, " ", "")
+		if k.path == "admin.metrics_address" {
+			s["properties"] = map[string]any{"pipe": map[string]any{"type": "null"}}
+		}
 		return s
 	}
 	k.body(s, all, meanings)
@@ -580,12 +583,14 @@ func TestExamplesFollowTheSchema(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"statd: {}":                                                  "statd: unknown key",
-		"statsd: {keep_rejected: 1}":                                 "statsd.keep_rejected: not of type [boolean null]",
-		"statsd: {limits: {series: 0}}":                              "statsd.limits.series: excluded value",
-		"statsd: {events: {keep: 100001}}":                           "statsd.events.keep: out of range",
-		"admin: {mode: fast}":                                        "admin.mode: not a listed value",
-		"admin: {allow_paths: [{exakt: a}]}":                         "admin.allow_paths[0].exakt: unknown key",
+		"statd: {}":                                    "statd: unknown key",
+		"statsd: {keep_rejected: 1}":                   "statsd.keep_rejected: not of type [boolean null]",
+		"statsd: {limits: {series: 0}}":                "statsd.limits.series: excluded value",
+		"statsd: {events: {keep: 100001}}":             "statsd.events.keep: out of range",
+		"admin: {mode: fast}":                          "admin.mode: not a listed value",
+		"admin: {allow_paths: [{exakt: a}]}":           "admin.allow_paths[0].exakt: unknown key",
+		"admin: {metrics_address: {pipe: {path: /s}}}": "admin.metrics_address.pipe: not of type [null]",
+		"admin: {metrics_address: {pipe: null, socket_address: {address: a, port_value: 1}}}": "",
 		"health_listeners: [{name: a}]":                              "health_listeners[0].address: missing",
 		"stats_flush_interval: 5":                                    "stats_flush_interval: not of type [string null]",
 		"stats_flush_interval: 5m":                                   "stats_flush_interval: does not match",

@@ -63,7 +63,7 @@ func (va *validator) validate(schema map[string]any, v any, path string) (faults
 	}
 	if ref, ok := schema["$ref"].(string); ok {
 		defs := va.root["$defs"].(map[string]any)
-		return va.validate(defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any), v, path)
+		faults = append(faults, va.validate(defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any), v, path)...)
 	}
 	if types := listOf(schema["type"]); types != nil && !slices.ContainsFunc(types, func(name any) bool { return isOf(v, name) }) {
 		fault("not of type %v", types)
