@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -37,17 +38,40 @@ type conn struct {
 	line   bool        // a line has arrived since the last answer
 	bytes  bool        // a byte has arrived since the last answer
 	linger bool        // the client may still be sending the refused request
+
+	begin [3]byte // the last bytes of the first header
+	ended bool    // the first header has arrived
+	bare  bool    // an empty line ended it, but with a bare LF
 }
+
+// errBareLF ends a wait for the rest of a header, which the client has sent already.
+var errBareLF = errors.New("lines end in a bare LF")
 
 // Write drops p; see conn.
 func (c *conn) Write(p []byte) (int, error) { return len(p), nil }
 
-// Read records whether a byte and a line have arrived, to classify errors.
+// Read records whether a byte and a line have arrived, to classify errors. The library
+// waits for CR LF CR LF; Read ends that wait if the first header of the connection ends
+// in another way. In later headers it cannot, as the library may have read ahead.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.bare {
+		return 0, errBareLF
+	}
 	n, err := c.Conn.Read(p)
 	c.bytes = c.bytes || n > 0
 	c.line = c.line || bytes.IndexByte(p[:n], '\n') >= 0
+	if !c.ended {
+		c.watch(p[:n])
+	}
 	return n, err
+}
+
+// watch looks for the end of the first header in p.
+func (c *conn) watch(p []byte) {
+	b := append(c.begin[:], p...)
+	c.ended = bytes.Contains(b, []byte("\r\n\r\n"))
+	c.bare = !c.ended && (bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n")))
+	copy(c.begin[:], b[len(b)-len(c.begin):])
 }
 
 // reset discards unsent data and resets the TCP connection. On TLS it sends no

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +107,40 @@ func TestFraming(t *testing.T) {
 				t.Errorf("probe: %+v", answers[1])
 			}
 		})
+	}
+}
+
+// TestBareLF sends headers whose lines end in a bare LF, and no more. The client waits for
+// an answer then.
+func TestBareLF(t *testing.T) {
+	s := start(t, Config{Limits: Limits{ReadTimeout: time.Hour}})
+	for _, raw := range []string{
+		"GET /ready HTTP/1.0\n\n",
+		"GET /ready HTTP/1.1\nHost: localhost\n\n",
+		"GET /ready HTTP/1.1\r\nHost: localhost\n\n",
+		"GET /ready HTTP/1.1\nHost: localhost\n\r\n",
+		"POST /ready HTTP/1.1\nHost: localhost\nContent-Length: 3\n\na=b",
+	} {
+		a := parseAnswers(t, talk(t, s, raw))
+		if len(a) != 1 || a[0].status != 400 || a[0].body != "malformed request: lines must end in CR LF\n" {
+			t.Errorf("%q: %+v", raw, a)
+		}
+	}
+}
+
+// TestHeaderInPieces sends a header byte by byte. CR LF between the pieces is no bare LF.
+func TestHeaderInPieces(t *testing.T) {
+	client, server := net.Pipe()
+	c := &conn{Conn: server}
+	const raw = "POST /ready HTTP/1.1\r\nHost: localhost\r\n\r\na\n\nb"
+	go func() {
+		for i := range len(raw) {
+			io.WriteString(client, raw[i:i+1])
+		}
+		client.Close()
+	}()
+	if got, err := io.ReadAll(c); err != nil || string(got) != raw {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

@@ -146,6 +146,8 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
 	switch {
+	case errors.Is(err, errBareLF):
+		reason = "malformed request: lines must end in CR LF\n"
 	case errors.As(err, &small) && c.line:
 		status, reason = 431, "request header too large\n"
 	case errors.As(err, &small):
