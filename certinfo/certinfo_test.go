@@ -1,15 +1,14 @@
 package certinfo
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 )
 
 const day = 24 * time.Hour
@@ -46,17 +45,8 @@ func TestParsePEM(t *testing.T) {
 	block := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cert := func(serial int64) string {
-		template := &x509.Certificate{SerialNumber: big.NewInt(serial)}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return block("CERTIFICATE", der)
+		return string(certtest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(serial)}, nil).Chain)
 	}
 	one, two, other := cert(1), cert(2), block("PRIVATE KEY", []byte("x"))
 	for _, tt := range []struct{ text, want string }{

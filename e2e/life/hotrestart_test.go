@@ -2,18 +2,12 @@ package life
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +18,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 )
 
 // follow starts the daemon of an epoch. All of a line share a directory for
@@ -179,33 +174,10 @@ health_listeners:
 // trusts it.
 func selfSigned(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{"own.pem": {Type: "CERTIFICATE", Bytes: der}, "own.key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := certtest.Issue(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, nil)
+	p.Write(t, filepath.Join(dir, "own.pem"), filepath.Join(dir, "own.key"))
 	pool := x509.NewCertPool()
-	pool.AddCert(cert)
+	pool.AddCert(p.Leaf)
 	return &tls.Config{RootCAs: pool}
 }
 

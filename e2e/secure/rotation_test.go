@@ -28,10 +28,10 @@ func TestRotationUnderLoad(t *testing.T) {
 		workers   = 32
 	)
 	dir := t.TempDir()
-	ca, key := issue(t, dir, "ca", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	ca := issue(t, dir, "ca", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil)
 	rotate := func(n int) {
 		issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{fmt.Sprintf("n%d.test", n)},
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca, key)
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, ca)
 	}
 	rotate(0)
 	d := daemon.Start(t, daemon.Config{Dir: dir, Bare: true, Args: []string{"--admin-address-path", "$DIR/address", "--config-yaml", fmt.Sprintf(`
@@ -41,7 +41,7 @@ admin:
 `, dir)}})
 	at := ""
 	pool := x509.NewCertPool()
-	pool.AddCert(ca)
+	pool.AddCert(ca.Leaf)
 	client := func(keep bool) *http.Client {
 		return &http.Client{Timeout: daemon.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: !keep}}
 	}

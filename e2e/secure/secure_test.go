@@ -1,12 +1,8 @@
 package secure
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
@@ -21,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 	"github.com/statsd-admin/statsd-admin/e2e/need"
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 )
 
 // curl returns the status and body of an answer, "000" if there is none.
@@ -102,46 +99,23 @@ admin:
 	}
 }
 
-// issue writes a certificate and its key, signed by parent if it is not nil.
-func issue(t *testing.T, dir, name string, template *x509.Certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+// issue writes a certificate and its key, signed by ca if it is not nil.
+func issue(t *testing.T, dir, name string, template *x509.Certificate, ca *certtest.Pair) *certtest.Pair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: name}
-	template.NotBefore, template.NotAfter, template.BasicConstraintsValid = time.Now().Add(-time.Hour), time.Now().Add(time.Hour), true
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
+	p := certtest.Issue(t, template, ca)
+	p.Write(t, filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key"))
+	return p
 }
 
 func TestCertificates(t *testing.T) {
 	dir := t.TempDir()
 	uri := func(s string) []*url.URL { u, _ := url.Parse(s); return []*url.URL{u} }
-	ca, key := issue(t, dir, "ca", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	ca := issue(t, dir, "ca", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil)
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: both}, ca, key)
-	issue(t, dir, "ops", &x509.Certificate{URIs: uri("spiffe://test/ops"), ExtKeyUsage: both}, ca, key)
-	issue(t, dir, "other", &x509.Certificate{URIs: uri("spiffe://test/other"), ExtKeyUsage: both}, ca, key)
+	issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: both}, ca)
+	issue(t, dir, "ops", &x509.Certificate{URIs: uri("spiffe://test/ops"), ExtKeyUsage: both}, ca)
+	issue(t, dir, "other", &x509.Certificate{URIs: uri("spiffe://test/other"), ExtKeyUsage: both}, ca)
 	// Its own port requires certificates, so the health listener reports when the
 	// daemon is ready.
 	config := fmt.Sprintf(`
@@ -187,7 +161,7 @@ health_listeners: [{address: {pipe: {path: %[1]s/h.sock}}}]
 	}
 	// A new certificate is loaded at run time.
 	before, _ := os.ReadFile(filepath.Join(dir, "server.pem"))
-	issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"second.test"}, ExtKeyUsage: both}, ca, key)
+	issue(t, dir, "server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"second.test"}, ExtKeyUsage: both}, ca)
 	if after, _ := os.ReadFile(filepath.Join(dir, "server.pem")); string(after) == string(before) {
 		t.Fatal("the certificate is the same")
 	}

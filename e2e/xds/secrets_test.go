@@ -2,12 +2,10 @@ package xds
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"math/big"
@@ -25,57 +23,29 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
-// issued is a certificate with its key. Without a parent it is an authority.
-type issued struct {
-	cert      *x509.Certificate
-	key       ed25519.PrivateKey
-	chain, pk string // in PEM form
-}
-
-func issue(t *testing.T, serial int64, parent *issued) *issued {
+// issue makes a certificate for 127.0.0.1. Without a parent it is an authority.
+func issue(t *testing.T, serial int64, parent *certtest.Pair) *certtest.Pair {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: fmt.Sprint("test ", serial)}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: parent == nil, BasicConstraintsValid: true, DNSNames: []string{"test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	by, key := template, private
-	if parent != nil {
-		by, key = parent.cert, parent.key
-	}
-	der, err := x509.CreateCertificate(nil, template, by, public, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &issued{key: private}
-	if i.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.chain = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	i.pk = string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
-	return i
+	return certtest.Issue(t, &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: fmt.Sprint("test ", serial)},
+		IsCA: parent == nil, DNSNames: []string{"test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}, parent)
 }
 
 // backend accepts TLS clients with a certificate of the authority. It sends its
 // serial number first and then echoes.
-func backend(t *testing.T, ca *issued) *net.TCPAddr {
+func backend(t *testing.T, ca *certtest.Pair) *net.TCPAddr {
 	t.Helper()
 	own := issue(t, 1000, ca)
 	trusted := x509.NewCertPool()
-	trusted.AddCert(ca.cert)
+	trusted.AddCert(ca.Leaf)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{own.cert.Raw}, PrivateKey: own.key}},
+		Certificates: []tls.Certificate{own.Certificate},
 		ClientCAs:    trusted, ClientAuth: tls.RequireAndVerifyClientCert,
 	})
 	if err != nil {
@@ -114,14 +84,14 @@ func inline(text string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
 }
 
-func certSecret(chain, key *issued) *tlsv3.Secret {
+func certSecret(chain, key *certtest.Pair) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: "cert", Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
-		CertificateChain: inline(chain.chain), PrivateKey: inline(key.pk),
+		CertificateChain: inline(string(chain.Chain)), PrivateKey: inline(string(key.Key)),
 	}}}
 }
 
-func caSecret(ca *issued) *tlsv3.Secret {
-	return &tlsv3.Secret{Name: "ca", Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(ca.chain)}}}
+func caSecret(ca *certtest.Pair) *tlsv3.Secret {
+	return &tlsv3.Secret{Name: "ca", Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: inline(string(ca.Chain))}}}
 }
 
 // secure configures a cluster to connect with the secrets "cert" and "ca" of a
@@ -319,11 +289,11 @@ func TestDaemonWithSecrets(t *testing.T) {
 	}
 	ca := issue(t, 1, nil)
 	fixed, file, remote, next := issue(t, 11, ca), issue(t, 12, ca), issue(t, 13, ca), issue(t, 14, ca)
-	put("ca.pem", ca.chain)
-	put("fixed.pem", fixed.chain)
-	put("fixed.key", fixed.pk)
-	put("file.pem", file.chain)
-	put("file.key", file.pk)
+	put("ca.pem", string(ca.Chain))
+	put("fixed.pem", string(fixed.Chain))
+	put("fixed.key", string(fixed.Key))
+	put("file.pem", string(file.Chain))
+	put("file.key", string(file.Key))
 	put("sds.yaml", fmt.Sprintf(`version_info: f1
 resources:
 - "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
@@ -417,8 +387,8 @@ resources:
 	eventually(t, "certificates", "map[/file.pem c:true /fixed.pem b:true <inline> d:true]", certs)
 
 	// All of them rotate; the static one stays unchanged.
-	put("file.pem", next.chain)
-	put("file.key", next.pk)
+	put("file.pem", string(next.Chain))
+	put("file.key", string(next.Key))
 	p.secrets = []*tlsv3.Secret{certSecret(next, next)}
 	p.set("2", nil, nil)
 	eventually(t, "certificates", "map[/file.pem e:true /fixed.pem b:true <inline> e:true]", certs)

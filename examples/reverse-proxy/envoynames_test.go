@@ -1,13 +1,9 @@
 package main
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 )
 
 // envoyMetrics returns the metrics that public dashboards and alerts for Envoy query, of
@@ -193,28 +191,10 @@ func TestMetricsOfEnvoyDashboards(t *testing.T) {
 // certificate writes a certificate for 127.0.0.1 that expires in the year 2100.
 func certificate(t *testing.T, dir string) *TLS {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := &TLS{Chain: filepath.Join(dir, "secure.pem"), Key: filepath.Join(dir, "key.pem")}
-	for path, block := range map[string]*pem.Block{files.Chain: {Type: "CERTIFICATE", Bytes: der}, files.Key: {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	certtest.Issue(t, &x509.Certificate{
+		NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+	}, nil).Write(t, files.Chain, files.Key)
 	return files
 }
 
