@@ -61,7 +61,7 @@ func TestFind(t *testing.T) {
 		}},
 		{"most-literal-backtracks", Config{MostLiteral: true, Rules: globs("a.b.c", "*.*.d")}, map[string]string{"a.b.d": "r1"}},
 		{"most-literal-partial", Config{MostLiteral: true, Rules: []Rule{
-			{Match: "*.x", Name: "star"}, {Match: "a*.x", Partial: true, Name: "short"}, {Match: "ab*.x", Partial: true, Name: "long"}, {Match: "abc.x", Name: "literal"},
+			{Match: "*.x", Name: "star"}, {Match: "ab*.x", Partial: true, Name: "long"}, {Match: "a*.x", Partial: true, Name: "short"}, {Match: "abc.x", Name: "literal"},
 		}}, map[string]string{"abc.x": "literal", "abd.x": "long", "ad.x": "short", "b.x": "star"}},
 		{"prefix-of-longer", Config{Rules: globs("a.b.c", "a.b")}, map[string]string{"a.b": "r1", "a.b.c": "r0"}},
 		{"twice", Config{Rules: globs("a.*", "b", "a.*")}, map[string]string{"a.x": "r0"}},
