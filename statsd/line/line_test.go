@@ -32,6 +32,9 @@ func show(p *Parser, text string) string {
 		}
 		return fmt.Sprintf("check %+v", s)
 	}
+	if r := p.Identify(&l); r != OK { // a second time, which changes nothing
+		return "identified again: " + r.String()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q", l.Name)
 	for _, t := range l.Tags {
