@@ -154,6 +154,16 @@ func TestHistogramsStopGrowingAtTheBudget(t *testing.T) {
 	r.conserved()
 }
 
+// TestValuesWithRoomCountBehindOneThatIsLost: no histogram takes what does not fit into
+// that of the name, as a counter has the name of the overflow series.
+func TestValuesWithRoomCountBehindOneThatIsLost(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{MemoryBytes: 1 << 20}})
+	r.send("overflow.histogram:1|c\nh:5|h")
+	r.registry.memory.max = 1
+	r.send("h:1000000000:5|h")
+	r.want("h count=2 sum=10", "overflow.histogram 1")
+}
+
 // TestSetsKeepCountingAtTheBudget: a set that gets no larger table estimates.
 func TestSetsKeepCountingAtTheBudget(t *testing.T) {
 	m, seed := newMemory(1), maphash.MakeSeed()
