@@ -37,17 +37,17 @@ func openBatch(t *testing.T, network, host string, rcvbuf int) (*batch, *net.UDP
 }
 
 // TestReportAddsUpSockets: the report of a listener has the sums of its sockets, in which
-// datagrams wait.
+// datagrams wait, also behind a listener without sockets.
 func TestReportAddsUpSockets(t *testing.T) {
-	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 3, RcvBuf: 100_000}}})
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}, {Address: "udp://127.0.0.1:0", Readers: 3, RcvBuf: 100_000}}})
 	for range 30 { // each from another port, so that all sockets get some
-		write(t, l.dial(0), "a:1|c")
+		write(t, l.dial(1), "a:1|c")
 	}
 	var granted uint64
-	for _, so := range l.listeners[0].sockets {
+	for _, so := range l.listeners[1].sockets {
 		granted += uint64(so.granted)
 	}
-	r := l.report(0)
+	r := l.report(1)
 	if r.RcvBufAsked != 300_000 || r.RcvBufBytes != granted || granted < 300_000 {
 		t.Errorf("asked for %d bytes and got %d, want 300000 and %d", r.RcvBufAsked, r.RcvBufBytes, granted)
 	}
@@ -55,7 +55,7 @@ func TestReportAddsUpSockets(t *testing.T) {
 		t.Errorf("%d bytes of %d wait", r.QueueBytes, r.QueueLimit)
 	}
 	l.Flush(time.Now())
-	if got := l.listeners[0].metrics.queueBytes.Value(); got != r.QueueBytes {
+	if got := l.listeners[1].metrics.queueBytes.Value(); got != r.QueueBytes {
 		t.Errorf("after a flush the gauge says that %d bytes wait, the report %d", got, r.QueueBytes)
 	}
 }
