@@ -8,7 +8,7 @@ import (
 )
 
 // TestStopListener stops listeners one by one: earlier input is applied, the
-// address is free afterwards, and the others continue.
+// address is free afterwards, and the others continue and can be handed over.
 func TestStopListener(t *testing.T) {
 	l := newLive(t, Config{Listeners: []ListenerConfig{
 		{Address: "tcp://127.0.0.1:0"}, {Address: "udp://127.0.0.1:0", Readers: 2}, {Address: "tcp://127.0.0.1:0", Name: "other"},
@@ -36,6 +36,15 @@ func TestStopListener(t *testing.T) {
 	for range 2 { // the second time changes nothing
 		if !l.StopListener(infos[0].Name) {
 			t.Error("the listener is not known")
+		}
+	}
+	sockets, err := l.Sockets()
+	if err != nil || len(sockets) != 2 || len(sockets[0].Files) != 2 || len(sockets[1].Files) != 1 {
+		t.Errorf("sockets %v, %v, want 2 of udp and 1 of tcp", sockets, err)
+	}
+	for _, ls := range sockets {
+		for _, f := range ls.Files {
+			f.Close()
 		}
 	}
 	if c, err := net.Dial("tcp", tcp); err == nil {
