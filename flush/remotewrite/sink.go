@@ -288,10 +288,9 @@ func (s *Sink) histogram(c *store.Cursor, st *histogram.Stats, at int64) {
 			return sample{x, at, start}
 		}
 		bounds := c.Histogram().Layout().Bounds()
-		s.counts = s.counts[:0]
 		var sum, count float64
 		if st != nil {
-			s.counts = st.AppendCumulative(s.counts)
+			s.counts = st.AppendCumulative(s.counts[:0])
 			sum, count = st.Sum()/unit, float64(st.Count())
 		}
 		for i, bound := range bounds {

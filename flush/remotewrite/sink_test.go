@@ -394,6 +394,22 @@ func TestNothingIsUncounted(t *testing.T) {
 	}
 }
 
+// TestHistogramsFillBatches has two histograms: each has its own buckets, and is sent once
+// it fills a batch.
+func TestHistogramsFillBatches(t *testing.T) {
+	r := receive(t, Version1)
+	w := write(t, Config{HTTP: to(r.url), Version: Version1, Shards: 1, Batch: 1}, store.Options{
+		Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{50}}},
+	})
+	w.st.Root().Histogram("a", store.Unspecified).Record(1)
+	w.st.Root().Histogram("b", store.Unspecified).RecordN(2, 70)
+	w.tick()
+	w.stop()
+	if a, b := r.last("proxy_a_bucket le=50"), r.last("proxy_b_bucket le=50"); a != 1 || b != 70 || r.requests != 2 {
+		t.Errorf("%v and %v values in %d requests, want 1 and 70 in 2", a, b, r.requests)
+	}
+}
+
 // TestSharedNames: stats of one metric name and labels stay apart.
 func TestSharedNames(t *testing.T) {
 	r := receive(t, Version2)
