@@ -172,9 +172,10 @@ func (m Mask) split(msg proto.Message) (s splitMask, err error) {
 	return s, nil
 }
 
-// isAny reports whether a field contains one packed message.
+// isAny reports whether a field contains one packed message. The message of a map field
+// is its entry.
 func isAny(fd protoreflect.FieldDescriptor) bool {
-	return !fd.IsList() && !fd.IsMap() && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Any"
+	return !fd.IsList() && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Any"
 }
 
 // follow returns the fields that a path leads through.

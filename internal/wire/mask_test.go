@@ -8,6 +8,7 @@ import (
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -89,6 +90,10 @@ func TestMaskOfPackedMessages(t *testing.T) {
 	unknown := &adminv3.ClustersConfigDump_DynamicCluster{Cluster: &anypb.Any{TypeUrl: "a/no.such.Type"}}
 	if err := ParseMask("cluster.name").KeepPacked(unknown); err == nil {
 		t.Error("a packed message of an unknown type has no fields")
+	}
+	several := &discoveryv3.DiscoveryResponse{Resources: []*anypb.Any{packed(&clusterv3.Cluster{Name: "a"})}}
+	if err := ParseMask("resources.name").KeepPacked(several); err == nil {
+		t.Error("a list of packed messages has no fields")
 	}
 	// Fields outside of the mask are not even unpacked.
 	odd := &adminv3.ClustersConfigDump_DynamicCluster{Cluster: packed(&clusterv3.Cluster{Name: "a"})}
