@@ -202,6 +202,10 @@ func TestTunnel(t *testing.T) {
 	if n := cl.Stats().CxActive.Value(); n != 0 {
 		t.Errorf("%d connections are open", n)
 	}
+	cl.tunnels.Range(func(any, any) bool {
+		t.Error("the cluster keeps a tunnel that has ended")
+		return false
+	})
 }
 
 // TestTunnelsToFailedHosts lets a host turn unhealthy: its tunnels end if the cluster

@@ -52,7 +52,11 @@ load_assignment:
 			t.Errorf("another host: %t; checked at %s", now != h, h.HealthCheckAddress())
 		}
 		b.put("a.example", "10.0.0.1", "10.0.0.3")
+		set := r.c.Sets()[0]
 		step("10.0.0.1:80", map[string]uint64{"update_success": 3, "update_no_rebuild": 1})
+		if r.c.Sets()[0] != set {
+			t.Error("the same address makes a new host set")
+		}
 		b.put("a.example")
 		step("10.0.0.1:80", map[string]uint64{"update_success": 3, "update_failure": 2})
 		b.fail("a.example", errDown)

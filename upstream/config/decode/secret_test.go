@@ -140,6 +140,19 @@ func TestSecretMistakes(t *testing.T) {
 	golden.Check(t, "secrets-errors", []byte(got.String()))
 }
 
+func TestUnknownFieldsOfSecretsAreWarnedOf(t *testing.T) {
+	o := options()
+	o.AllowUnknown = true
+	p, err := decode.NewDecoder(o).SecretText("s.yaml", []byte("name: s\ntls_certificate: {}\nnam: 1"), config.FormV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `s.yaml:3:1: secret "s": nam: unknown field of Secret`
+	if got := p.Warnings(); len(got) != 1 || got[0].Error() != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
 func TestSecretNames(t *testing.T) {
 	d := newDecoder()
 	var list []*decode.ParsedSecret
