@@ -84,6 +84,7 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 		{"sinks: [{statsd: {address: 'a:1', protocol: tcp, max_packet_bytes: 16777216}}]", "sinks: [{statsd: {address: 'a:1', protocol: tcp, max_packet_bytes: 16777217}}]", "16777217"},
 		{"sinks: [{statsd: {address: 'a:1', max_packet_bytes: 65507}}]", "sinks: [{statsd: {address: 'a:1', max_packet_bytes: 65508}}]", "a datagram of UDP has at most 65507 bytes"},
 		{"stats_sinks: [{name: dog_statsd, typed_config: {max_bytes_per_datagram: 1}}]", "stats_sinks: [{name: dog_statsd, typed_config: {max_bytes_per_datagram: 0}}]", "in [1, 1048576]"},
+		{"sinks: [{statsd: {address: 'a:1', protocol: tcp, max_packet_bytes: 16MiB}}]", "sinks: [{statsd: {address: 'a:1', protocol: tcp, max_packet_bytes: 16777217}}]", "in [1, 16777216]"},
 		{layer(1024), layer(1025), "name of 1025 bytes is longer than 1024"},
 		{"statsd: {exposition: {max_age: 5s}}", "statsd: {exposition: {max_age: 4.999s}}", "4.999s is neither 0 nor 5 seconds or more"},
 		{"statsd: {exposition: {max_age: 0s}}", "statsd: {exposition: {max_age: 1ns}}", "1ns is neither 0 nor 5 seconds or more"},
