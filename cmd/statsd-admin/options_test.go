@@ -166,6 +166,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--component-log-levels admin:info", "error: Couldn't find match for argument: --component-log-levels; did you mean --component-log-level?"},
 		{"--config-pth a", "error: Couldn't find match for argument: --config-pth; did you mean --config-path?"},
 		{"--component-log-level nobody:loud", "error: invalid log level specified 'loud'"},
+		{"--component-log-level nobody:info,admin", "error: invalid component specified 'nobody'\nerror: component log level not correctly specified 'admin'"},
 		{"--component-log-level nobody:info", "error: invalid component specified 'nobody'"},
 		{"--component-log-level admin:info --enable-fine-grain-logging", "error: --component-log-level will not work with --enable-fine-grain-logging"},
 		{"--drain-strategy slow", "error: unknown drain-strategy 'slow'"},
