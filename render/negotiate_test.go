@@ -34,6 +34,7 @@ func TestNegotiate(t *testing.T) {
 		{"equal-protobuf", proto + "," + om, FormatProtobuf},
 		{"named-before-wildcard", om + ",*/*", FormatOpenMetrics},
 		{"lower-quality", om + ";q=0.4,text/plain;q=0.5", FormatText},
+		{"named-without-version-before-wildcard", "application/openmetrics-text,*/*", FormatOpenMetrics},
 		{"refused", om + ";q=0,*/*;q=0.1", FormatText},
 		{"text-refused", "text/plain;q=0,*/*;q=0.1", FormatOpenMetrics},
 		{"three-digits", om + ";q=0.501,text/plain;q=0.5", FormatText},
