@@ -17,6 +17,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
@@ -465,5 +466,35 @@ func TestSeveralLoggersKeepTheirLevel(t *testing.T) {
 	}
 	if got, want := string(request(srv, "logging?tsv=loggers", "plain").Body), "Logger\tLevel\nadmin\twarning\nstatsd\twarning\nupstream\terror\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestExplorerLinksToEachPrefix expects the way to a prefix as links, except to itself.
+func TestExplorerLinksToEachPrefix(t *testing.T) {
+	body := string(request(full(t, nil), "explorer?prefix=cluster.good.", "").Body)
+	const want = "<a href='explorer'>All stats</a> / <a href='explorer?prefix=cluster.'>cluster.</a>good.</p>"
+	if !strings.Contains(body, want) {
+		_, rest, _ := strings.Cut(body, "<p class='crumbs'>")
+		t.Errorf("%.200s, want %s", rest, want)
+	}
+}
+
+// crowded has more names than the page shows.
+type crowded struct{ fullIngest }
+
+func (c crowded) Report() report.Report {
+	r := c.fullIngest.Report()
+	r.TopSeries = nil
+	for i := range 11 {
+		r.TopSeries = append(r.TopSeries, report.NameCount{Name: fmt.Sprintf("crowd%02d", i), Count: uint64(20 - i)})
+	}
+	return r
+}
+
+// TestTenNamesWithTheMostSeries expects the first ten of eleven.
+func TestTenNamesWithTheMostSeries(t *testing.T) {
+	body := string(request(world(t, "plain", func(c *admin.Config) { c.Sources.Ingest = crowded{} }), "ingest", "").Body)
+	if !strings.Contains(body, "crowd09") || strings.Contains(body, "crowd10") {
+		t.Error("not ten names")
 	}
 }

@@ -474,3 +474,31 @@ func TestFindingsSettle(t *testing.T) {
 		}
 	}
 }
+
+// TestOneValueIsTheMost: where no step and bucket has more than one value, one is the most.
+func TestOneValueIsTheMost(t *testing.T) {
+	now := testNow
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	past := history.New(history.Config{Store: st})
+	took := st.Root().Histogram("took", store.Milliseconds)
+	for i := range 3 {
+		now = now.Add(5 * time.Second)
+		if i == 1 {
+			took.Record(7)
+		}
+		snap := st.Flush(store.FlushOptions{})
+		past.Add(snap)
+		snap.Close()
+	}
+	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{History: past}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(srv); err != nil {
+		t.Fatal(err)
+	}
+	body := string(srv.Request("GET", Prefix+"histograms?name=took&view=time", nil).Body)
+	if _, rest, _ := strings.Cut(body, "<svg class='key heat'"); !strings.Contains(body, "<rect class='f l5' x='") || !strings.Contains(rest, "</svg> 1</span>") {
+		t.Errorf("%.600s", rest)
+	}
+}
