@@ -21,6 +21,7 @@ func TestDescriptionsAreShown(t *testing.T) {
 	st.Root().Counter("zz").Inc()
 	net := st.ScopeWith("", store.ScopeOptions{Network: true})
 	net.Counter("time").Inc()
+	net.Counter("y_total").Inc()
 	net.Counter("x", tags.Tag{Name: "k", Value: "v"}).Inc()
 	for _, tt := range []struct {
 		f    func(*bytes.Buffer) error
@@ -35,7 +36,7 @@ func TestDescriptionsAreShown(t *testing.T) {
 		{func(b *bytes.Buffer) error { return OpenMetrics(b, st, Options{}) }, []string{
 			"# HELP p_cluster_rx_bytes Bytes \\\\ \\\"read\\\"\\nfrom hosts.\n# TYPE p_cluster_rx_bytes gauge\n# UNIT p_cluster_rx_bytes bytes\n",
 			"# HELP p_cpu_seconds CPU.\n# TYPE p_cpu_seconds counter\n# UNIT p_cpu_seconds seconds\np_cpu_seconds_total{} 1.5\n",
-			"# HELP p_time Time.\n# TYPE p_time unknown\n",
+			"# HELP p_time Time.\n# TYPE p_time unknown\n", "# TYPE y counter\ny_total{} 1\n",
 		}, []string{"# UNIT p_time", "# HELP x"}},
 		{func(b *bytes.Buffer) error { return Protobuf(b, st, Options{}) }, []string{
 			"p_cluster_rx_bytes\x12\x1aBytes \\ \"read\"\nfrom hosts.\x18\x01\x2a\x05bytes",
