@@ -13,6 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
@@ -140,6 +141,20 @@ func TestWorkers(t *testing.T) {
 		s, _ := made(t, Config{CommandLine: CommandLine{Concurrency: configured}})
 		if got := s.gauges.concurrency.Value(); got != uint64(want) {
 			t.Errorf("%d workers configured: %d, want %d", configured, got, want)
+		}
+	}
+}
+
+// TestHealthListenerOfATakenName works, and the log tells that it cannot be listed.
+func TestHealthListenerOfATakenName(t *testing.T) {
+	for taken, want := range map[string]int{"other": 0, "health": 1} {
+		s, log := made(t, Config{HealthListeners: []HealthListener{{Address: "127.0.0.1:0"}}})
+		defer s.stopHealth()
+		if err := s.listeners.Add(listeners.Listener{Name: taken}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.listenHealth(); err != nil || strings.Count(log.String(), "listener cannot be listed") != want {
+			t.Errorf("beside %s: %v, log %s", taken, err, log)
 		}
 	}
 }
