@@ -1,12 +1,15 @@
 package xds
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
 
@@ -70,5 +73,20 @@ func TestNoStreamWithoutSubscribers(t *testing.T) {
 	stop()
 	if m.wanted() {
 		t.Error("wanted after the last subscriber left")
+	}
+}
+
+// TestNoStreamOpensAfterTheEnd: a client that ends before its clusters exist opens none.
+func TestNoStreamOpensAfterTheEnd(t *testing.T) {
+	st := store.New(store.Options{})
+	c, err := New(Config{Store: st, Decoder: decode.NewDecoder(decode.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := c.newMux(&config.APISource{GRPC: []config.GRPCService{{ClusterName: "a"}}}, "m", false, st.Root())
+	if s, err := m.open(ctx); s != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", s, err)
 	}
 }

@@ -559,6 +559,25 @@ func TestSwappedDirectoryRotates(t *testing.T) {
 	}
 }
 
+// TestMissingDirectoryOfASecretIsLogged watches a directory that does not exist yet.
+func TestMissingDirectoryOfASecretIsLogged(t *testing.T) {
+	dir := t.TempDir()
+	sds, cds, missing := filepath.Join(dir, "sds.json"), filepath.Join(dir, "cds.json"), filepath.Join(dir, "missing")
+	chain, key := keyPair(t, 1)
+	put(t, filepath.Join(dir, "chain.pem"), chain)
+	put(t, filepath.Join(dir, "key.pem"), key)
+	s := certificate("cert", file(filepath.Join(dir, "chain.pem")), file(filepath.Join(dir, "key.pem")))
+	s.GetTlsCertificate().WatchedDirectory = &corev3.WatchedDirectory{Path: missing}
+	put(t, sds, secretFile(t, "1", s))
+	put(t, cds, clusterFile(t, secure(t, "a", fromFile(sds), nil)))
+	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
+	eventually(t, "warned", "true", func() string {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return fmt.Sprint(strings.Contains(d.log.String(), `msg="cannot watch directory yet" directory=`+missing+" error="))
+	})
+}
+
 func TestSourcesOfSecrets(t *testing.T) {
 	c, err := New(Config{Store: store.New(store.Options{}), Decoder: decode.NewDecoder(decode.Options{})})
 	if err != nil {
