@@ -245,6 +245,9 @@ func (v *view) drawLines(l, other *line, lists [][]sample, p period) {
 		case x > 95:
 			class = "end"
 		}
+		if age/step%2 == 1 {
+			class += " spare"
+		}
 		v.Put(h("<line class='rule' x1='"), x, h("%' x2='"), x, h("%' y1='"), lineTop+lineTall, h("' y2='"), lineTop+lineTall+4, h("'/><text class='"), class, h("' x='"), x, h("%' y='"), lineTop+lineTall+17, h("'>"), text, h("</text>"))
 	}
 	v.Put(h("</svg></div>\n<p class='legend'><span><svg class='key' aria-hidden='true'><path class='ln' d='M0 5h14'/></svg> "), l.name, h("</span>"))

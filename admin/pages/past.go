@@ -3,7 +3,6 @@ package pages
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
@@ -169,9 +168,9 @@ func (v *view) chosen(s *histogram.Snapshot, p *past) both {
 		}
 		ago := "now"
 		if d := v.now.Sub(end).Round(time.Second); d > 0 {
-			ago = strings.TrimSuffix(span(d), " 0 s") + " ago"
+			ago = shortSpan(d) + " ago"
 		}
-		return sum, strings.TrimSuffix(span(length.Round(time.Second)), " 0 s") + " until " + ago
+		return sum, shortSpan(length.Round(time.Second)) + " until " + ago
 	}
 	b, bText := window("b")
 	a, aText := window("a")

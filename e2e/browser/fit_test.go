@@ -66,6 +66,26 @@ func TestEdgesLineUp(t *testing.T) {
 	}
 }
 
+// TestPhoneHasRoom expects the times under a line not to touch each other on a phone, and
+// the head of the stats page to have no line without content.
+func TestPhoneHasRoom(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	send(t, d, func(lines *strings.Builder) { lines.WriteString("phone.hits:1|c\n") })
+	d.Wait("the line", func(s daemon.Stats) bool { return s["phone.hits"] == "1" })
+	p := open(t)
+	p.medium(320, 2)
+	p.ready(base(d) + "/ui/stat?name=phone.hits")
+	p.until("[...document.querySelectorAll('#plot text')].filter((e) => / ago$/.test(e.textContent)).length >= 4")
+	if got := eval[[]string](p, `(() => { const list = [...document.querySelectorAll('#plot text:not(.start)')].map((e) => [e.getBoundingClientRect(), e.textContent]).filter(([r]) => r.width > 0).sort(([a], [b]) => a.left - b.left); return list.filter(([r], i) => i > 0 && r.left < list[i - 1][0].right + 4).map(([, text]) => text); })()`); len(got) > 0 {
+		t.Errorf("%q touch the times before them", got)
+	}
+	p.ready(base(d) + "/ui/stats?filter=phone")
+	if got := eval[float64](p, "(([a, b]) => b.top - a.bottom)(['#stats-head', '#zero'].map((s) => document.querySelector(s).getBoundingClientRect()))"); got > 24 {
+		t.Errorf("%v px are between the title and the first button", got)
+	}
+}
+
 // TestHeaderStaysInPlace lets the uptime of the server grow: the header shows it, and
 // nothing in it moves.
 func TestHeaderStaysInPlace(t *testing.T) {
