@@ -18,6 +18,7 @@ const (
 	capacity    reason = "a larger capacity"
 	hint        reason = "a hint to the runtime or the processor"
 	sign        reason = "a number of which only the sign counts"
+	end         reason = "the end of a loop either way"
 )
 
 // signs are functions with an argument of which only the sign counts, if it is below
@@ -65,6 +66,10 @@ func (f *finder) leftOut(kind string, n ast.Node, stack []ast.Node) reason {
 	case *ast.DeferStmt:
 		if f.hints(n.Call) {
 			return hint
+		}
+	case *ast.BranchStmt:
+		if kind == "break for continue" && n.Label == nil && endsLoop(stack) {
+			return end
 		}
 	case *ast.AssignStmt:
 		if kind == "assignment dropped" && f.grows(n) {
@@ -155,6 +160,28 @@ func (f *finder) isSign(n *ast.BasicLit, stack []ast.Node) bool {
 		}
 		v, exact := constant.Int64Val(f.info.Types[arg].Value)
 		return exact && (v < 0 || v >= int64(of.least))
+	}
+	return false
+}
+
+// endsLoop reports whether a break leaves a switch or select that is the last statement
+// in the body of a loop, as a continue does.
+func endsLoop(stack []ast.Node) bool {
+	for i := len(stack) - 1; i >= 2; i-- {
+		switch stack[i].(type) {
+		case *ast.FuncLit, *ast.ForStmt, *ast.RangeStmt:
+			return false
+		case *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
+			body, ok := stack[i-1].(*ast.BlockStmt)
+			if !ok || body.List[len(body.List)-1] != stack[i] {
+				return false
+			}
+			switch stack[i-2].(type) {
+			case *ast.ForStmt, *ast.RangeStmt:
+				return true
+			}
+			return false
+		}
 	}
 	return false
 }

@@ -48,6 +48,13 @@ func now() int { return 7 }
 		{"grown-other", "func f(x, y []int) { x = slices.Grow(y, now()) }", "assignment dropped", ""},
 		{"appended", "func f(x []int) { x = append(x, 8) }", "assignment dropped", ""},
 
+		{"last-switch", "func f() { for range 3 { switch now() { case 1: continue; case 2: now() } } }", "break for continue", end},
+		{"last-select", "func f(c chan int) { for { now(); select { case <-c: if now() > 1 { continue }; now() } } }", "break for continue", end},
+		{"switch-before-more", "func f() { for range 3 { switch now() { case 1: continue }; now() } }", "break for continue", ""},
+		{"switch-in-a-block", "func f() { for range 3 { if now() > 1 { switch now() { case 1: continue } }; now() } }", "break for continue", ""},
+		{"loop-in-a-switch", "func f() { switch now() { case 1: for range 3 { continue } } }", "break for continue", ""},
+		{"label", "func f() { a: for { for range 3 { switch now() { case 1: continue a } } } }", "break for continue", ""},
+
 		{"infinity", "var x = math.Inf(1)", "constant plus one", sign},
 		{"infinity-of-zero", "var x = math.Inf(0)", "constant plus one", sign},
 		{"negative-infinity", "var x = math.Inf(-1)", "constant plus one", sign},
