@@ -77,6 +77,10 @@ func TestStatLine(t *testing.T) {
 		got := eval[drawnLine](p, drawsLine)
 		rates, ends := points()
 		top, n := 0.0, 0
+		// The API has no point of the flush before the counter was created, the line has a 0.
+		if created := (ends[0] - 5000 - got.From) / (got.To - got.From) * 100; created > .1 && len(got.Steps) > 0 && math.Abs(got.Steps[0][0]-created) < .1 && got.Table[0] == 0 {
+			got.Steps, got.Table = got.Steps[1:], got.Table[1:]
+		}
 		for i, end := range ends {
 			if end > got.From && end-5000 < got.To {
 				top = max(top, rates[i])
