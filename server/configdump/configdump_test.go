@@ -126,6 +126,7 @@ func TestEndpoints(t *testing.T) {
 		{Name: "apart", Apart: true, Sets: []*host.Set{
 			{}, set(2, config.Locality{}, host.Spec{Address: ip("10.0.0.4:80")}, host.Spec{Address: ip("10.0.0.5:80")}),
 			set(3, config.Locality{}, host.Spec{Address: ip("10.0.0.6:80")}),
+			{Priority: 4, Localities: []host.LocalitySet{{Hosts: []*host.Host{host.New(host.Spec{Address: ip("10.0.0.7:80")})}}, {Hosts: []*host.Host{host.New(host.Spec{Address: ip("10.0.0.8:80")})}}}},
 		}},
 		{Name: "all-dropped", DropPercent: math.Inf(1)},
 		{Name: "some-dropped", DropPercent: 0.25},
