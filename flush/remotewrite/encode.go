@@ -167,7 +167,7 @@ func (b *batch) prepare(m *pattern, e *encoded) {
 				l := &m.labels[i]
 				switch known := i < to; {
 				case b.version == Version2:
-					dst = binary.AppendUvarint(dst, b.symbols.ref(l.name, maphash.Bytes(b.symbols.seed, l.name)))
+					dst = binary.AppendUvarint(dst, b.symbols.lasting(placeLabels+2*i, l.name))
 					if known {
 						dst = binary.AppendUvarint(dst, b.symbols.ref(l.value, l.hash))
 					}

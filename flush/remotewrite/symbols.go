@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"unsafe"
 
@@ -13,13 +12,14 @@ import (
 type symbols struct {
 	seed  maphash.Seed
 	table []byte // the encoded strings, and no others
-	at    []uint32
+	count uint32 // of symbols
 	slots []slot // open addressing; a power of two
 	last  []recent
 }
 
-// slot has bits of the hash of a symbol's text, and the symbol; symbol 0 means empty.
-type slot struct{ hash, ref uint32 }
+// slot has bits of the hash of a symbol's text, the symbol, and where in the table its
+// text begins and ends; symbol 0 means empty.
+type slot struct{ hash, ref, from, to uint32 }
 
 // recent is the last text at a place.
 type recent struct {
@@ -37,13 +37,7 @@ func (t *symbols) reset(seed maphash.Seed) {
 	t.seed = seed
 	clear(t.slots)
 	clear(t.last)
-	t.table, t.at = protobuf.AppendBytes(t.table[:0], 4, ""), append(t.at[:0], 1)
-}
-
-func (t *symbols) text(ref uint32) []byte {
-	b := t.table[t.at[ref]:]
-	n, w := binary.Uvarint(b)
-	return b[w : w+int(n)]
+	t.table, t.count = protobuf.AppendBytes(t.table[:0], 4, ""), 1
 }
 
 // ref returns the symbol of a text with a hash.
@@ -54,15 +48,16 @@ func (t *symbols) ref(text []byte, hash uint64) uint64 {
 	mask, h := uint32(len(t.slots)-1), uint32(hash>>32)
 	i := h & mask
 	for ; t.slots[i].ref != 0; i = (i + 1) & mask {
-		if s := t.slots[i]; s.hash == h && string(t.text(s.ref)) == string(text) {
+		if s := &t.slots[i]; s.hash == h && string(t.table[s.from:s.to]) == string(text) {
 			return uint64(s.ref)
 		}
 	}
-	ref := uint32(len(t.at))
-	t.at = append(t.at, uint32(len(t.table))+1)
+	ref := t.count
+	t.count++
 	t.table = protobuf.AppendBytes(t.table, 4, text)
-	t.slots[i] = slot{h, ref}
-	if len(t.at)*4 > len(t.slots)*3 {
+	end := uint32(len(t.table))
+	t.slots[i] = slot{h, ref, end - uint32(len(text)), end}
+	if int(t.count)*4 > len(t.slots)*3 {
 		t.grow()
 	}
 	return uint64(ref)
