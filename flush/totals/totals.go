@@ -83,7 +83,7 @@ func (w *Walk) Flush(snap *store.Snapshot, to Visitor) {
 		w.all(v, func(c *store.Cursor, k store.Kind) { to.Write(snap, c, k, w.at) })
 	} else {
 		w.changes(snap, func(c *store.Cursor, k store.Kind) {
-			if !replaced[c.ID()] {
+			if len(replaced) == 0 || !replaced[c.ID()] {
 				to.Write(snap, c, k, w.at)
 			}
 		})
