@@ -87,6 +87,7 @@ func TestExplainStatus(t *testing.T) {
 			"series:        n{}\n", "unknown fields:  1\n", "series:        m_c_d{}\n"}, nil},
 		{"exporter-parse-alone", "n:1|c|#a:b\nm#c=d:1|c\n", []string{"--no-statsd.parse-librato-tags"}, 0, []string{"series:        n{a=\"b\"}\n", "series:        m_c_d{}\n"}, nil},
 		{"exporter-parse-and-config", "", []string{"--statsd.parse-signalfx-tags", "-c", plain}, 2, nil, []string{"error: --statsd.parse-signalfx-tags cannot be combined with a configuration, which has"}},
+		{"exporter-parse-wrong", "n:1|c\n", []string{"--statsd.parse-signalfx-tags=maybe"}, 2, nil, []string{"error: ", "maybe"}},
 		{"config-yaml", "aa:1|c\n", []string{"--config-yaml", "statsd: {limits: {name_bytes: 1}}"}, 1, []string{"name_too_long at byte "}, nil},
 		{"bad-config", "a:1|c\n", []string{"-c", wrong}, 1, nil, []string{wrong + ":1:17: statsd.parse: "}},
 		{"no-config", "", []string{"-c", "/nowhere.yaml"}, 1, nil, []string{"bootstrap: open /nowhere.yaml: no such file or directory\n"}},

@@ -289,3 +289,14 @@ func TestKeysWithoutAStat(t *testing.T) {
 		}
 	}
 }
+
+func TestBars(t *testing.T) {
+	for share, want := range map[float64]string{0: "....", 0.01: "#...", 0.5: "##..", 2: "####", -1: "...."} {
+		if got := (Style{ASCII: true}).bar(share, 4); got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
+	}
+	if got := (Style{}).bar(0.5, 4); got != "██░░" {
+		t.Errorf("not ASCII: %q", got)
+	}
+}
