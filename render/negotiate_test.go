@@ -19,7 +19,6 @@ func TestNegotiate(t *testing.T) {
 		{"unknown", "image/png", FormatText},
 		{"openmetrics", om, FormatOpenMetrics},
 		{"openmetrics-no-version", "application/openmetrics-text", FormatOpenMetrics},
-		{"openmetrics-no-version-or-any", "application/openmetrics-text,*/*", FormatOpenMetrics},
 		{"openmetrics-old-version", "application/openmetrics-text; version=0.0.1", FormatText},
 		{"protobuf", proto, FormatProtobuf},
 		{"protobuf-without-parameters", "application/vnd.google.protobuf", FormatText},

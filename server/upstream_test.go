@@ -715,11 +715,3 @@ func TestDeprecatedOptions(t *testing.T) {
 		}
 	}
 }
-
-// TestRefusedClustersHaveTheirPlace expects the file and line of a cluster that cannot be.
-func TestRefusedClustersHaveTheirPlace(t *testing.T) {
-	_, err := server.New(fromText(t, "static_resources: {clusters: [{name: a, filters: [{name: f}]}]}\n"))
-	if want := `boot.yaml:2:32: upstream: cluster "a": filters: `; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
-	}
-}

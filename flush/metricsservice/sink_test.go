@@ -302,14 +302,6 @@ func TestLongReportsAreSplit(t *testing.T) {
 	}
 }
 
-// TestReceiversSeeTheNode: its id, its cluster, and the name of the program.
-func TestReceiversSeeTheNode(t *testing.T) {
-	s, _ := started(t, serve(t, &receiver{}), Config{NodeID: "n", NodeCluster: "c"})
-	if want := "\n\x0f\n\r\n\x01n\x12\x01c2\x05proxy"; string(s.identifier) != want {
-		t.Errorf("%q, want %q", s.identifier, want)
-	}
-}
-
 func TestWrongSettings(t *testing.T) {
 	for _, cfg := range []Config{{}, {Options: sinkqueue.Options{Store: store.New(store.Options{})}}} {
 		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "metricsservice: ") {

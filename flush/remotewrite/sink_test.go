@@ -445,27 +445,6 @@ func TestValuesOfLabels(t *testing.T) {
 	}
 }
 
-// TestManyClassicHistograms: each has its own counts, and they share requests only as
-// far as a batch goes.
-func TestManyClassicHistograms(t *testing.T) {
-	r := receive(t, Version1)
-	w := write(t, Config{HTTP: to(r.url), Version: Version1, Shards: 1, Batch: 100}, store.Options{})
-	const histograms = 30
-	for i := range histograms {
-		w.st.Root().Histogram(fmt.Sprint("h", i), store.Milliseconds).RecordN(3, uint64(i+1))
-	}
-	w.tick()
-	w.stop()
-	for i := range histograms {
-		if got := r.last(fmt.Sprintf("proxy_h%d_bucket le=5", i)); got != float64(i+1) {
-			t.Errorf("h%d has %v values up to 5, want %d", i, got, i+1)
-		}
-	}
-	if buckets := len(r.names()) / histograms; r.requests < histograms*buckets/(100+buckets) {
-		t.Errorf("%d requests for %d series, of at most 100 and one histogram", r.requests, len(r.names()))
-	}
-}
-
 // TestUnitsOfHistograms: with NetworkSeconds, received timers are in seconds, and nothing else is.
 func TestUnitsOfHistograms(t *testing.T) {
 	for _, seconds := range []bool{true, false} {
