@@ -125,7 +125,7 @@ func TestFilterWhileTyping(t *testing.T) {
 	for _, wrong := range []struct {
 		typed, why string
 		at         int // character
-	}{{"(", "Invalid re2 regex", 13}, {"[z-a]", "Invalid re2 regex", 14}, {"|é*+", "Invalid re2 regex", 15}} {
+	}{{"(", "Invalid re2 regex", 13}, {"[z-a]", "Invalid re2 regex", 14}, {"[éz-a]", "Invalid re2 regex", 15}} {
 		p.key(wrong.typed)
 		p.until("document.querySelector('#filter-error')?.textContent.includes(" + quoted(wrong.why) + ") && document.querySelector('.caret')?.textContent.startsWith(document.activeElement.value + '\\n')")
 		if got, want := eval[string](p, "document.querySelector('.caret').textContent"), "^server.live$"+wrong.typed+"\n"+strings.Repeat(" ", wrong.at)+"^"; got != want {
