@@ -52,15 +52,21 @@ func newTimeline(t testing.TB, flushes int) *timeline {
 		past.Add(snap)
 		snap.Close()
 	}
-	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return l.now }, Sources: admin.Sources{History: past}})
+	l.srv = withHistory(t, st, past, &l.now)
+	return l
+}
+
+// withHistory returns a server with the pages of a store and its past at *now.
+func withHistory(t testing.TB, st *store.Store, past *history.History, now *time.Time) *admin.Server {
+	t.Helper()
+	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return *now }, Sources: admin.Sources{History: past}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Add(srv); err != nil {
 		t.Fatal(err)
 	}
-	l.srv = srv
-	return l
+	return srv
 }
 
 // between returns a summary of the values of the flushes after from and not after to.
@@ -304,13 +310,7 @@ func TestSparks(t *testing.T) {
 		snap.Close()
 	}
 	idle.Add(0)
-	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{History: past}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Add(srv); err != nil {
-		t.Fatal(err)
-	}
+	srv := withHistory(t, st, past, &now)
 	body := string(srv.Request("GET", Prefix+"stats", nil).Body)
 	row := func(body, name string) string {
 		_, rest, _ := strings.Cut(body, "data-stat='"+name+"'")
@@ -373,13 +373,7 @@ func TestTopRates(t *testing.T) {
 	snap := st.Flush(store.FlushOptions{})
 	past.Add(snap)
 	snap.Close()
-	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{History: past}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Add(srv); err != nil {
-		t.Fatal(err)
-	}
+	srv := withHistory(t, st, past, &now)
 	want := "Name\tPer second\n"
 	for i := 19; i > 9; i-- {
 		want += fmt.Sprintf("c.%02d\t%d\n", i, 100+i)
@@ -490,13 +484,7 @@ func TestOneValueIsTheMost(t *testing.T) {
 		past.Add(snap)
 		snap.Close()
 	}
-	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{History: past}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Add(srv); err != nil {
-		t.Fatal(err)
-	}
+	srv := withHistory(t, st, past, &now)
 	body := string(srv.Request("GET", Prefix+"histograms?name=took&view=time", nil).Body)
 	if _, rest, _ := strings.Cut(body, "<svg class='key heat'"); !strings.Contains(body, "<rect class='f l5' x='") || !strings.Contains(rest, "</svg> 1</span>") {
 		t.Errorf("%.600s", rest)
