@@ -4,6 +4,7 @@ package ocsptest
 import (
 	"encoding/asn1"
 	"math/big"
+	"testing"
 	"time"
 )
 
@@ -14,18 +15,12 @@ type About struct {
 	From, Until time.Time
 }
 
-// T is what Response needs of a [testing.TB].
-type T interface {
-	Helper()
-	Fatal(args ...any)
-}
-
 // Basic returns the kind of basic responses, of which alone certificates are read.
 func Basic() asn1.ObjectIdentifier { return asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 48, 1, 1} }
 
 // Response returns an OCSP response of a kind about several certificates, with a tail
 // behind its inner part.
-func Response(t T, kind asn1.ObjectIdentifier, tail []byte, list ...About) []byte {
+func Response(t testing.TB, kind asn1.ObjectIdentifier, tail []byte, list ...About) []byte {
 	t.Helper()
 	marshal := func(v any) []byte {
 		der, err := asn1.Marshal(v)
