@@ -172,7 +172,8 @@ func noMoreOpen(t *testing.T, before [3]int) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%v descriptors, goroutines and timers, %v before", now, before)
+			_, made := timers()
+			t.Fatalf("%v descriptors, goroutines and timers, %v before; the timers were made by%s", now, before, made)
 		}
 	}
 }
@@ -184,7 +185,8 @@ func open(t *testing.T) [3]int {
 	if err != nil {
 		t.Skip(err)
 	}
-	return [3]int{len(fds), runtime.NumGoroutine(), timers()}
+	n, _ := timers()
+	return [3]int{len(fds), runtime.NumGoroutine(), n}
 }
 
 // recordTimers lets timers see all timers that are made until the test ends.
@@ -194,10 +196,10 @@ func recordTimers(t *testing.T) {
 	t.Cleanup(func() { runtime.MemProfileRate = rate })
 }
 
-// timers counts the timers and tickers in memory according to the heap profile. The
-// runtime keeps timers that can still fire a function, and the program the timers it
+// timers counts the timers and tickers in memory according to the heap profile, and
+// returns where they were made. The runtime keeps timers that can still fire a function, and the program the timers it
 // refers to.
-func timers() (n int) {
+func timers() (n int, made string) {
 	for range 3 { // the profile is that of an earlier collection
 		runtime.GC()
 	}
@@ -208,15 +210,22 @@ func timers() (n int) {
 		records = records[:min(size, len(records))]
 	}
 	for _, r := range records {
+		timer, stack := false, ""
 		for frames := runtime.CallersFrames(r.Stack()); ; {
 			f, more := frames.Next()
-			if f.Function == "time.newTimer" {
-				n += int(r.InUseObjects())
+			if f.Function == "runtime.(*timers).addHeap" {
+				break // the runtime's list of timers has grown
 			}
+			timer = timer || f.Function == "time.newTimer"
+			stack += fmt.Sprintf("\n\t%s:%d", f.Function, f.Line)
 			if !more {
 				break
 			}
 		}
+		if timer && r.InUseObjects() > 0 {
+			n += int(r.InUseObjects())
+			made += stack + "\n"
+		}
 	}
-	return n
+	return n, made
 }
