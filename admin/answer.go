@@ -166,7 +166,7 @@ func (s *Server) attempt(e *Endpoint, w *Response, r *Request, unknown []string)
 	if r.ttl > 0 && s.temporaries.full() {
 		return &Error{Status: 503, Msg: "too many temporary settings\n"}
 	}
-	return r.tracked(e.Settings, func() error { return s.call(e, w, r) })
+	return r.tracked(e.Settings, r.query.Keys(), func() error { return s.call(e, w, r) })
 }
 
 // Access is the record of a request for the access log.

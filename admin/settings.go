@@ -23,6 +23,24 @@ type Settings struct {
 	// Restore sets values, and removes values that are empty. After an error, whose
 	// text is sent to the client, nothing has changed.
 	Restore func(values map[string]string) error
+
+	// value replaces Values if there can be very many: it returns one value, "" if there
+	// is none. A request then changes only settings that its parameters name.
+	value func(name string) string
+}
+
+// current returns the current values, at least those with these names.
+func (of *Settings) current(names []string) map[string]string {
+	if of.value == nil {
+		return of.Values()
+	}
+	values := make(map[string]string)
+	for _, name := range names {
+		if v := of.value(name); v != "" {
+			values[name] = v
+		}
+	}
+	return values
 }
 
 // The parameters of endpoints that can be tried or that have settings.
@@ -80,11 +98,12 @@ func (e *edit) changed() bool {
 	return e != nil && slices.ContainsFunc(e.values, func(v setting) bool { return v.before != v.after })
 }
 
-// tracked calls f and notes on r which settings have changed.
-func (r *Request) tracked(of *Settings, f func() error) error {
-	before := of.Values()
+// tracked calls f, which may change the settings with these names, and notes on r which
+// have changed.
+func (r *Request) tracked(of *Settings, may []string, f func() error) error {
+	before := of.current(may)
 	err := f()
-	after := of.Values()
+	after := of.current(may)
 	names := make(map[string]bool)
 	for _, values := range []map[string]string{before, after} {
 		for name := range values {
@@ -195,7 +214,8 @@ func (s *Server) runtimeSettings() *Settings {
 	if s.src.Runtime == nil {
 		return nil
 	}
-	return &Settings{Name: "runtime", Values: s.src.Runtime.Overrides, Restore: s.src.Runtime.Modify}
+	value := func(name string) string { return s.src.Runtime.Snapshot().Override(name) }
+	return &Settings{Name: "runtime", value: value, Restore: s.src.Runtime.Modify}
 }
 
 // loggerSettings are the log levels.

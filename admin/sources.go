@@ -134,8 +134,6 @@ type Runtime interface {
 	Modify(values map[string]string) error
 	// Preview returns the snapshot that Modify would make, or its error.
 	Preview(values map[string]string) (*layers.Snapshot, error)
-	// Overrides returns the values of the admin layer. The caller owns the map.
-	Overrides() map[string]string
 }
 
 // Loggers holds the loggers of the server. Error texts are sent to clients; after an

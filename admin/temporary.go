@@ -154,10 +154,11 @@ func (s *Server) expire(seq uint64) {
 		restored = true
 		return
 	}
-	values, present := make(map[string]string), of.Values()
+	names := slices.Sorted(maps.Keys(due))
+	values, present := make(map[string]string), of.current(names)
 	cause, _ := s.audit.find(seq)
 	entry := AuditEntry{Time: s.now(), Path: cmp.Or(cause.Path, of.Name), Status: 200, Reason: "ttl ended", Undoes: seq}
-	for _, name := range slices.Sorted(maps.Keys(due)) {
+	for _, name := range names {
 		if v := due[name]; present[name] == v.value {
 			values[name] = v.back
 			entry.Changes = append(entry.Changes, Change{name, redact.Masked(name, v.value), redact.Masked(name, v.back)})
@@ -235,7 +236,11 @@ func (s *Server) undo(w *Response, r *Request) error {
 		return &Error{Status: 403, Msg: "undoing this needs the role " + need.String() + ", yours is " + r.principal.Role.String() + "\n"}
 	}
 	of, values := entry.edit.of, make(map[string]string)
-	present := of.Values()
+	names := make([]string, 0, len(entry.edit.values))
+	for _, v := range entry.edit.values {
+		names = append(names, v.name)
+	}
+	present := of.current(names)
 	var again []setting // values that were temporary, and are again
 	for _, v := range entry.edit.values {
 		if v.before == v.after {
@@ -257,7 +262,7 @@ func (s *Server) undo(w *Response, r *Request) error {
 	if r.dryRun {
 		return nil
 	}
-	if err := r.tracked(of, func() error { return of.Restore(values) }); err != nil {
+	if err := r.tracked(of, names, func() error { return of.Restore(values) }); err != nil {
 		return badRequest(err.Error() + "\n")
 	}
 	r.undoes, r.again = seq, again

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -127,6 +128,17 @@ rtds: ["true" "" "" "0.5" ""] = "0.5"
 	}
 }
 
+// overrides returns the values of the admin layer.
+func overrides(l *Loader) map[string]string {
+	values, s := make(map[string]string), l.Snapshot()
+	for key := range s.All() {
+		if v := s.Override(key); v != "" {
+			values[key] = v
+		}
+	}
+	return values
+}
+
 func TestSnapshotsDoNotChange(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "admin", Kind: Admin}}})
 	before := l.Snapshot()
@@ -149,16 +161,16 @@ func TestPreview(t *testing.T) {
 	before, line := l.Snapshot(), stats.line()
 	values := map[string]string{"k": "over", "high": "7"}
 	preview, err := l.Preview(values)
-	if err != nil || l.Snapshot() != before || stats.line() != line || len(l.Overrides()) != 0 {
+	if err != nil || l.Snapshot() != before || stats.line() != line || len(overrides(l)) != 0 {
 		t.Fatalf("a preview changed something: %v", err)
 	}
 	if err := l.Modify(values); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(preview, l.Snapshot()) {
-		t.Errorf("preview %+v, want %+v", preview, l.Snapshot())
+	if next := l.Snapshot(); dump(preview) != dump(next) || !reflect.DeepEqual(preview.merged(), next.merged()) {
+		t.Errorf("preview %s, want %s", dump(preview), dump(next))
 	}
-	if got := l.Overrides(); !maps.Equal(got, values) {
+	if got := overrides(l); !maps.Equal(got, values) {
 		t.Errorf("overrides %v, want %v", got, values)
 	}
 	var limit *LimitError
@@ -169,9 +181,70 @@ func TestPreview(t *testing.T) {
 	if a, b := l.Snapshot().AdminLayer(), fixed.Snapshot().AdminLayer(); a != 1 || b != -1 {
 		t.Errorf("the admin layers are %d and %d, want 1 and -1", a, b)
 	}
-	if _, err := fixed.Preview(values); !errors.Is(err, ErrNoAdminLayer) || len(fixed.Overrides()) != 0 {
+	if _, err := fixed.Preview(values); !errors.Is(err, ErrNoAdminLayer) || len(overrides(fixed)) != 0 {
 		t.Errorf("without an admin layer: %v", err)
 	}
+}
+
+// TestManyChanges compares the snapshot after each of many random changes with a complete
+// build, and checks that earlier snapshots stay as they were.
+func TestManyChanges(t *testing.T) {
+	stats, s := newStats()
+	l := mustNew(t, Config{Stats: s, Layers: []Layer{
+		{Name: "base", Kind: Static, Values: map[string]any{"k0": "base", "k1": "", "k2": 5}},
+		{Name: "admin", Kind: Admin}, {Name: "last", Kind: Static, Values: map[string]any{"k2": 6, "k3": ""}},
+	}})
+	random := rand.New(rand.NewPCG(1, 2))
+	var earlier *Snapshot
+	var was string
+	for i := range 1000 {
+		values := make(map[string]string)
+		for range 1 + random.IntN(3) {
+			values["k"+strconv.Itoa(random.IntN(3*maxRecent))] = strconv.Itoa(i)[random.IntN(2):]
+		}
+		if err := l.Modify(values); err != nil {
+			t.Fatal(err)
+		}
+		now, want := l.Snapshot(), newSnapshot(l.stack)
+		if dump(now) != dump(want) || !reflect.DeepEqual(now.merged(), want.merged()) || now.Len() != want.Len() || stats.NumKeys.Value() != uint64(want.Len()) {
+			t.Fatalf("change %d, %v: %d keys, gauge %d:\n%s\nwant %d keys:\n%s", i, values, now.Len(), stats.NumKeys.Value(), dump(now), want.Len(), dump(want))
+		}
+		if size := overrideBytes(l.fixed[l.admin]); l.bytes != size {
+			t.Fatalf("change %d, %v: %d bytes of overrides, want %d", i, values, l.bytes, size)
+		}
+		if i%100 == 0 {
+			if earlier != nil && dump(earlier) != was {
+				t.Fatalf("an earlier snapshot changed to %s, was %s", dump(earlier), was)
+			}
+			earlier, was = now, dump(now)
+		}
+	}
+}
+
+// TestModifyReadsNoDisk checks that an override does not publish a disk tree that is being
+// edited.
+func TestModifyReadsNoDisk(t *testing.T) {
+	dir := tree(t, map[string]string{"k": "1"})
+	l := mustNew(t, Config{Layers: []Layer{{Name: "disk", Kind: Disk, SymlinkRoot: dir}, {Name: "admin", Kind: Admin}}})
+	if err := os.WriteFile(filepath.Join(dir, "k"), []byte("2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Modify(map[string]string{"other": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	modified := l.Snapshot().Uint("k", 0)
+	l.Reload()
+	if reloaded := l.Snapshot().Uint("k", 0); modified != 1 || reloaded != 2 {
+		t.Errorf("k is %d after an override and %d after a reload, want 1 and 2", modified, reloaded)
+	}
+}
+
+// overrideBytes returns the size of the keys and values.
+func overrideBytes(cells map[string]cell) (n int) {
+	for key, c := range cells {
+		n += len(key) + len(c.raw)
+	}
+	return n
 }
 
 func TestAdminLayerDeletes(t *testing.T) {
@@ -213,7 +286,7 @@ func TestAdminLayerAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(l.Overrides(), next.Len()); got != "map[k:v] 2" {
+	if got := fmt.Sprint(overrides(l), next.Len()); got != "map[k:v] 2" {
 		t.Errorf("overrides and length of a preview: %s", got)
 	}
 }
@@ -890,6 +963,43 @@ func TestDefaultLimits(t *testing.T) {
 	for size, ok := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
 		if _, _, err := readTree(tree(t, map[string]string{"k": strings.Repeat("x", size)})); (err == nil) != ok {
 			t.Errorf("a file of %d bytes: %v", size, err)
+		}
+	}
+}
+
+// manyOverrides returns a loader with n overrides, and their keys.
+func manyOverrides(t testing.TB, n int) (*Loader, []string) {
+	l, err := New(Config{Layers: []Layer{{Name: "base", Kind: Static}, {Name: "admin", Kind: Admin}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, keys := make(map[string]string), make([]string, n)
+	for i := range keys {
+		keys[i] = "some.feature.number_" + strconv.Itoa(i)
+		values[keys[i]] = strconv.Itoa(i)
+	}
+	if err := l.Modify(values); err != nil {
+		t.Fatal(err)
+	}
+	return l, keys
+}
+
+// BenchmarkModify changes one override at a time, or sets and removes a new one.
+func BenchmarkModify(b *testing.B) {
+	for _, n := range []int{10, 1000, 9990} {
+		l, keys := manyOverrides(b, n)
+		for what, change := range map[string]func(i int) map[string]string{
+			"change": func(i int) map[string]string { return map[string]string{keys[i%n]: strconv.Itoa(i)} },
+			"new":    func(i int) map[string]string { return map[string]string{"new." + keys[i/2%n]: "x"[i%2:]} },
+		} {
+			b.Run(fmt.Sprintf("overrides=%d/what=%s", n, what), func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if err := l.Modify(change(i)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,7 +81,14 @@ type Loader struct {
 	mu     sync.Mutex        // one build at a time; guards the rest
 	fixed  []map[string]cell // cells of static, admin and RTDS layers, by layer; disk layers: nil
 	admin  int               // index of the admin layer; -1: none
+	bytes  int               // of the keys and values of the admin layer
 	target map[string]string // where each symlink root pointed when it was last read
+
+	// The result of the last load: the layers of the snapshot, the number of disk layers
+	// among them, and whether a disk layer could not be read.
+	stack  []layerCells
+	disks  int
+	failed bool
 }
 
 // New checks the layers and loads them. An unreadable disk layer is not an error: it
@@ -109,7 +115,7 @@ func New(cfg Config) (*Loader, error) {
 			if l.admin >= 0 {
 				return nil, errManyAdminLayers()
 			}
-			l.admin = i
+			l.admin, l.fixed[i] = i, make(map[string]cell)
 		case Disk, RTDS:
 		default:
 			return nil, errors.New("layer specifier not set")
@@ -134,7 +140,9 @@ func (l *Loader) Float(key string, byDefault float64) float64 {
 }
 
 // Modify sets values of the admin layer, all in one snapshot. An empty value
-// removes an override. Other layers never change. The error is [ErrNoAdminLayer],
+// removes an override. Other layers do not change, and disk layers are not read
+// again. The cost depends on the number of values, not on the number of overrides.
+// The error is [ErrNoAdminLayer],
 // or a [*LimitError] if the overrides would exceed a limit; then nothing changes.
 func (l *Loader) Modify(values map[string]string) error {
 	if l.admin < 0 {
@@ -148,16 +156,21 @@ func (l *Loader) Modify(values map[string]string) error {
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, err := l.modifiedLocked(values)
-	if _, ok := errors.AsType[*LimitError](err); ok {
-		l.cfg.Stats.OverridesRefused.Inc()
-	}
+	cells, size, err := l.overridesLocked(values)
 	if err != nil {
+		l.cfg.Stats.OverridesRefused.Inc()
 		return err
 	}
-	l.fixed[l.admin] = next
-	changed = true
-	l.buildLocked()
+	next, overrides := l.Snapshot().with(l.stack, cells), l.fixed[l.admin]
+	for key, c := range cells {
+		if c.raw == "" {
+			delete(overrides, key)
+		} else {
+			overrides[key] = c
+		}
+	}
+	l.bytes, changed = size, true
+	l.publishLocked(next)
 	return nil
 }
 
@@ -169,61 +182,37 @@ func (l *Loader) Preview(values map[string]string) (*Snapshot, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, err := l.modifiedLocked(values)
+	cells, _, err := l.overridesLocked(values)
 	if err != nil {
 		return nil, err
 	}
-	stack, _, _ := l.stackLocked(next)
-	return newSnapshot(stack), nil
+	return l.Snapshot().with(l.stack, cells), nil
 }
 
-// Overrides returns a copy of the values of the admin layer.
-func (l *Loader) Overrides() map[string]string {
-	out := make(map[string]string)
-	if l.admin < 0 {
-		return out
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key, c := range l.fixed[l.admin] {
-		out[key] = c.raw
-	}
-	return out
-}
-
-// modifiedLocked returns the admin layer with values set. l.mu must be held.
-func (l *Loader) modifiedLocked(values map[string]string) (map[string]cell, error) {
-	next := maps.Clone(l.fixed[l.admin])
-	if next == nil {
-		next = make(map[string]cell)
-	}
+// overridesLocked parses values of the admin layer and returns the size of the layer with
+// them, or a [*LimitError]. l.mu must be held.
+func (l *Loader) overridesLocked(values map[string]string) (cells map[string]cell, size int, err error) {
+	overrides := l.fixed[l.admin]
+	entries, size := len(overrides), l.bytes
+	cells = make(map[string]cell, len(values))
 	for key, raw := range values {
-		if raw == "" {
-			delete(next, key)
-		} else {
-			next[key] = cell{raw, parseText(raw)}
+		if old, ok := overrides[key]; ok {
+			entries--
+			size -= len(key) + len(old.raw)
 		}
+		if raw != "" {
+			entries++
+			size += len(key) + len(raw)
+		}
+		cells[key] = cell{raw, parseText(raw)}
 	}
-	return next, l.checkOverrides(next)
-}
-
-// checkOverrides compares overrides with the limits.
-func (l *Loader) checkOverrides(next map[string]cell) error {
 	switch {
-	case len(next) > l.cfg.MaxOverrides:
-		return &LimitError{"entries", l.cfg.MaxOverrides}
-	case overrideBytes(next) > l.cfg.MaxOverrideBytes:
-		return &LimitError{"bytes", l.cfg.MaxOverrideBytes}
+	case entries > l.cfg.MaxOverrides:
+		return nil, 0, &LimitError{"entries", l.cfg.MaxOverrides}
+	case size > l.cfg.MaxOverrideBytes:
+		return nil, 0, &LimitError{"bytes", l.cfg.MaxOverrideBytes}
 	}
-	return nil
-}
-
-// overrideBytes returns the size of the keys and values.
-func overrideBytes(cells map[string]cell) (n int) {
-	for key, c := range cells {
-		n += len(key) + len(c.raw)
-	}
-	return n
+	return cells, size, nil
 }
 
 // SetLayer replaces all values of an RTDS layer. On an error the layer keeps
@@ -277,7 +266,8 @@ func (l *Loader) directory(layer Layer) string {
 	return dir
 }
 
-// buildLocked builds and publishes a snapshot. l.mu must be held.
+// buildLocked reads the disk layers, and builds and publishes a snapshot. l.mu must be
+// held.
 func (l *Loader) buildLocked() {
 	l.target = make(map[string]string)
 	for _, layer := range l.cfg.Layers {
@@ -285,39 +275,37 @@ func (l *Loader) buildLocked() {
 			l.target[layer.SymlinkRoot] = linkTarget(layer.SymlinkRoot)
 		}
 	}
-	var overrides map[string]cell
-	if l.admin >= 0 {
-		overrides = l.fixed[l.admin]
-	}
-	stack, disks, failed := l.stackLocked(overrides)
-	s := newSnapshot(stack)
-	l.snapshot.Store(s)
-	l.cfg.Stats.built(s, disks, failed, len(overrides) > 0)
+	l.loadLocked()
+	l.publishLocked(newSnapshot(l.stack))
 }
 
-// stackLocked returns the layers with the given overrides, the number of disk layers,
-// and whether a disk layer could not be read. l.mu must be held.
-func (l *Loader) stackLocked(overrides map[string]cell) (stack []layerCells, disks int, failed bool) {
+// publishLocked makes a snapshot the current one. l.mu must be held.
+func (l *Loader) publishLocked(s *Snapshot) {
+	l.snapshot.Store(s)
+	l.cfg.Stats.built(s, l.disks, l.failed, l.admin >= 0 && len(l.fixed[l.admin]) > 0)
+}
+
+// loadLocked collects the layers. l.mu must be held.
+func (l *Loader) loadLocked() {
+	l.stack, l.disks, l.failed = nil, 0, false
 	for i, layer := range l.cfg.Layers {
-		switch layer.Kind {
-		case Disk:
+		cells := l.fixed[i]
+		if layer.Kind == Disk {
 			dir := l.directory(layer)
-			cells, exists, err := readTree(dir)
+			tree, exists, err := readTree(dir)
 			switch {
 			case err != nil:
-				failed = true
+				l.failed = true
 				l.cfg.Logger.Error("error loading runtime values from disk", "layer", layer.Name, "directory", dir, "error", err.Error())
-			case exists:
-				disks++
-				stack = append(stack, layerCells{name: layer.Name, cells: cells})
+				continue
+			case !exists:
+				continue
 			}
-		case Admin:
-			stack = append(stack, layerCells{layer.Name, overrides, true})
-		default:
-			stack = append(stack, layerCells{name: layer.Name, cells: l.fixed[i]})
+			l.disks++
+			cells = tree
 		}
+		l.stack = append(l.stack, layerCells{layer.Name, cells, layer.Kind == Admin})
 	}
-	return stack, disks, failed
 }
 
 // linkTarget returns the target of a link, or "".

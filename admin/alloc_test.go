@@ -1,0 +1,43 @@
+//go:build !race
+
+package admin
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/statsd-admin/statsd-admin/server/layers"
+)
+
+// TestOneOverrideCopiesFew checks that a change of one runtime value allocates about the
+// same with many overrides as with few.
+func TestOneOverrideCopiesFew(t *testing.T) {
+	perChange := func(n int) uint64 {
+		rt, err := layers.New(layers.Config{Layers: []layers.Layer{{Name: "admin", Kind: layers.Admin}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := make(map[string]string)
+		for i := range n {
+			values["some.feature.number_"+strconv.Itoa(i)] = strconv.Itoa(i)
+		}
+		if err := rt.Modify(values); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld()
+		w.runtime = rt
+		s := newServer(t, Config{Sources: w.sources()})
+		const changes = 500
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range changes {
+			post(t, s, "/runtime_modify?ttl=1h&some.feature.number_"+strconv.Itoa(i*7%n)+"=x"+strconv.Itoa(i))
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / changes
+	}
+	if few, many := perChange(10), perChange(9990); many > few+16<<10 {
+		t.Errorf("one change allocates %d bytes with 10 overrides, %d with 9,990; want at most 16 KiB more", few, many)
+	}
+}
