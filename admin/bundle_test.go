@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
@@ -187,9 +188,9 @@ func TestBundleEndsWithItsClient(t *testing.T) {
 	}
 	c := dial(t, s)
 	fmt.Fprintf(c, "POST /bundle?cpu=30s HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	waitFor(t, "the bundle", func() bool { return s.bundling.Load() })
+	waittest.Until(t, "the bundle", func() bool { return s.bundling.Load() })
 	c.Close()
-	waitFor(t, "its end", func() bool { return !s.bundling.Load() })
+	waittest.Until(t, "its end", func() bool { return !s.bundling.Load() })
 }
 
 func TestBundleWithProfile(t *testing.T) {

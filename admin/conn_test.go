@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -33,7 +34,7 @@ func TestReservedConnections(t *testing.T) {
 			for range 20 + 2*reservedConnections {
 				dial(t, s)
 			}
-			waitFor(t, "the places to be taken", func() bool { return s.connections.count() >= 20+reservedConnections })
+			waittest.Until(t, "the places to be taken", func() bool { return s.connections.count() >= 20+reservedConnections })
 			for range 3 {
 				for _, path := range []string{"/ready", "/live", "/server_info"} {
 					if a := get(t, s, path); a.status != 200 {
@@ -49,7 +50,7 @@ func TestReservedConnections(t *testing.T) {
 					t.Errorf("two requests: %+v", a)
 				}
 			}
-			waitFor(t, "evicted connections to go", func() bool { return s.connections.count() <= 20+reservedConnections })
+			waittest.Until(t, "evicted connections to go", func() bool { return s.connections.count() <= 20+reservedConnections })
 		})
 	}
 }
@@ -58,14 +59,14 @@ func TestConnectionsAreFreedAgain(t *testing.T) {
 	s := start(t, Config{Limits: Limits{Connections: 2, ConnectionsPerPeer: 2}})
 	for range 10 {
 		a, b := dial(t, s), dial(t, s)
-		waitFor(t, "two connections", func() bool { return s.connections.count() == 2 })
+		waittest.Until(t, "two connections", func() bool { return s.connections.count() == 2 })
 		a.Close()
 		b.Close()
-		waitFor(t, "none", func() bool { return s.connections.count() == 0 })
+		waittest.Until(t, "none", func() bool { return s.connections.count() == 0 })
 		if a := get(t, s, "/help"); a.status != 200 {
 			t.Fatalf("got %+v", a)
 		}
-		waitFor(t, "none", func() bool { return s.connections.count() == 0 })
+		waittest.Until(t, "none", func() bool { return s.connections.count() == 0 })
 	}
 	if g := s.metrics.active.Value(); g != 0 {
 		t.Errorf("listener.admin.downstream_cx_active is %d at the end", g)
@@ -160,7 +161,7 @@ func TestAdmitDecides(t *testing.T) {
 			t.Errorf("%d connections are open, want %d", got, i)
 		}
 		if i < 2 {
-			waitFor(t, "the connection", func() bool { return s.connections.count() == i+1 })
+			waittest.Until(t, "the connection", func() bool { return s.connections.count() == i+1 })
 			continue
 		}
 		if got, err := io.ReadAll(c); len(got) > 0 || err != nil {
@@ -244,7 +245,7 @@ func TestHalfOpenConnectionsEnd(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	waitFor(t, "all connections to be closed", func() bool { return s.connections.count() == 0 })
+	waittest.Until(t, "all connections to be closed", func() bool { return s.connections.count() == 0 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -265,7 +266,7 @@ func TestUnixConnectionsHaveNoPeer(t *testing.T) {
 	s := start(t, Config{Address: "unix:" + filepath.Join(t.TempDir(), "s"), Limits: Limits{ConnectionsPerPeer: 1}})
 	dial(t, s)
 	dial(t, s)
-	waitFor(t, "the connections", func() bool { return s.connections.count() == 2 })
+	waittest.Until(t, "the connections", func() bool { return s.connections.count() == 2 })
 	if a := get(t, s, "/help"); a.status != 200 {
 		t.Errorf("got %+v", a)
 	}
@@ -278,7 +279,7 @@ func TestPeersHaveTheirOwnLimit(t *testing.T) {
 	for range 2 {
 		dial(t, s)
 	}
-	waitFor(t, "the connections", func() bool { return s.connections.count() == 2 })
+	waittest.Until(t, "the connections", func() bool { return s.connections.count() == 2 })
 	if a := get(t, s, "/help"); a.status != 503 {
 		t.Errorf("the same address: %+v", a)
 	}
@@ -336,7 +337,7 @@ func TestKeepAlive(t *testing.T) {
 	if got := s.metrics.connections.Value(); got != 1 {
 		t.Errorf("listener.admin.downstream_cx_total is %d, want 1", got)
 	}
-	waitFor(t, "the counts", func() bool { return s.metrics.classes[1].Value() == 50 && s.metrics.running.Value() == 0 })
+	waittest.Until(t, "the counts", func() bool { return s.metrics.classes[1].Value() == 50 && s.metrics.running.Value() == 0 })
 	if got := s.metrics.requests.Value(); got != 50 {
 		t.Errorf("http.admin.downstream_rq_total is %d, want 50", got)
 	}
@@ -399,7 +400,7 @@ func TestShutdownEndsStuckRequests(t *testing.T) {
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
 	run(t, s)
 	stalled(t, s, "/endless")
-	waitFor(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
+	waittest.Until(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
 	s.Close()
 	if err := <-ended; err != ErrGone {
 		t.Errorf("the handler got %v", err)
@@ -413,9 +414,9 @@ func TestTimeOfRequests(t *testing.T) {
 	s.Handle(Endpoint{Path: "/endless", Serve: func(w *Response, _ *Request) error { <-w.Endless(); return nil }})
 	run(t, s)
 	c := stalled(t, s, "/endless")
-	waitFor(t, "the stream", func() bool { return s.metrics.running.Value() == 1 })
+	waittest.Until(t, "the stream", func() bool { return s.metrics.running.Value() == 1 })
 	c.Close()
-	waitFor(t, "the end of the stream", func() bool { return s.metrics.requests.Value() == 1 })
+	waittest.Until(t, "the end of the stream", func() bool { return s.metrics.requests.Value() == 1 })
 	s.Request("GET", "/ready", nil)
 	s.store.Flush(store.FlushOptions{}).Close()
 	if n := s.metrics.time.Snapshot().Cumulative.Count(); n != 1 {
@@ -586,7 +587,7 @@ func TestAcceptSurvivesLackOfFiles(t *testing.T) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	waittest.Until(t, "the address", func() bool { return s.Addr() != nil })
 	c := dial(t, s)
 	io.WriteString(c, probe)
 	out, err := io.ReadAll(c)
@@ -653,7 +654,7 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	}})
 	ended := make(chan error)
 	go func() { ended <- s.Serve(must(net.Listen("tcp", "127.0.0.1:0"))) }()
-	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	waittest.Until(t, "the address", func() bool { return s.Addr() != nil })
 	io.WriteString(dial(t, s), request("GET /stuck HTTP/1.1"))
 	<-begun
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "1 requests did not finish") {
@@ -664,7 +665,7 @@ func TestShutdownLeavesStuckHandlersBehind(t *testing.T) {
 	}
 	close(goOn)
 	<-back
-	waitFor(t, "the end of the request", func() bool { return s.connections.count() == 0 })
+	waittest.Until(t, "the end of the request", func() bool { return s.connections.count() == 0 })
 	if err := s.Close(); err != nil {
 		t.Errorf("Close when all is quiet: %v", err)
 	}
@@ -689,7 +690,7 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("got %+v", a)
 		}
 	}
-	waitFor(t, "the half requests to be given up", func() bool { return s.connections.count() == 0 })
+	waittest.Until(t, "the half requests to be given up", func() bool { return s.connections.count() == 0 })
 	if a := get(t, s, "/help"); a.status != 200 {
 		t.Errorf("afterwards: %+v", a)
 	}

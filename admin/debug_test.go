@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // TestDebugEndpoints checks that the endpoints exist only with the setting, and that
@@ -87,7 +89,7 @@ func TestOneRecordingAtATime(t *testing.T) {
 		other.stop()
 		ended := make(chan *Reply)
 		go func() { ended <- record("600") }()
-		waitFor(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
+		waittest.Until(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
@@ -358,7 +359,7 @@ func TestAccessLog(t *testing.T) {
 	talk(t, s, request("HEAD /long HTTP/1.1", "Connection: close"))
 	talk(t, s, "nonsense\r\n\r\n")
 	talk(t, s, "GET /ready HTTP/1.0\r\nHost: evil.test\r\n\r\n")
-	waitFor(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) == 7 })
+	waittest.Until(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) == 7 })
 	want := []string{
 		"GET /ready?a=b HTTP/1.1 localhost 200 0 5 x text/plain; charset=UTF-8",
 		"POST /runtime_modify?key&other&flag HTTP/1.1 localhost 200 0 3  text/plain; charset=UTF-8",
@@ -409,7 +410,7 @@ func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 		talk(t, s, refused.raw)
 		want = append(want, fmt.Sprintf("%d /runtime_modify?key&flag", refused.status))
 	}
-	waitFor(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == len(want) })
+	waittest.Until(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == len(want) })
 	if !slices.Equal(seen, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 func TestAddressesWithoutASocket(t *testing.T) {
@@ -37,7 +39,7 @@ func TestRunListens(t *testing.T) {
 	s := newServer(t, Config{Address: "127.0.0.1:0"})
 	done := make(chan error)
 	go func() { done <- s.Run(t.Context()) }()
-	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	waittest.Until(t, "the address", func() bool { return s.Addr() != nil })
 	if a := get(t, s, "/ready"); a.status != 200 {
 		t.Errorf("%+v", a)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // wildListener panics, and so do its connections, when its fuses are lit.
@@ -117,7 +118,7 @@ func (w *wildServer) works() {
 		w.t.Fatal(err)
 	}
 	w.closed(c, len("HTTP/1.1 200 OK"))
-	waitFor(w.t, "the end of all connections", func() bool { return w.connections.count() == 0 && w.metrics.active.Value() == 0 })
+	waittest.Until(w.t, "the end of all connections", func() bool { return w.connections.count() == 0 && w.metrics.active.Value() == 0 })
 	w.caught++
 	if got := w.metrics.panics.Value(); got != w.caught {
 		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
@@ -162,7 +163,7 @@ func TestPanicsOfConnections(t *testing.T) {
 func TestConnectionsThatDoNotClose(t *testing.T) {
 	w := newWildServer(t)
 	c := w.dialWild()
-	waitFor(t, "a connection", func() bool { return w.connections.count() == 1 })
+	waittest.Until(t, "a connection", func() bool { return w.connections.count() == 1 })
 	w.wild.close.Light(4)
 	if err := w.stop(); err == nil || err.Error() != "admin: 1 requests did not finish in time" {
 		t.Errorf("Run: %v", err)
@@ -175,7 +176,7 @@ func TestConnectionsThatDoNotClose(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 	_ = c.Close()
-	waitFor(t, "the end of the connection", func() bool { return w.connections.count() == 0 })
+	waittest.Until(t, "the end of the connection", func() bool { return w.connections.count() == 0 })
 }
 
 // TestEndPanics checks that a server whose shutdown panics keeps serving, and can be

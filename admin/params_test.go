@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/match"
 	"github.com/statsd-admin/statsd-admin/server/profiler"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -411,10 +412,10 @@ func TestReadyWithoutDescriptors(t *testing.T) {
 	s.spare.patience, s.spare.most = time.Hour, time.Hour
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ln) }()
-	waitFor(t, "the address", func() bool { return s.Addr() != nil })
+	waittest.Until(t, "the address", func() bool { return s.Addr() != nil })
 	for range 3 {
 		for path, want := range map[string]int{"/ready": 200, "/help": 503} {
-			waitFor(t, "the descriptor in reserve", s.spare.held)
+			waittest.Until(t, "the descriptor in reserve", s.spare.held)
 			if a := get(t, s, path); a.status != want {
 				t.Errorf("%s: %+v", path, a)
 			}

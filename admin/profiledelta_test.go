@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // Goroutines of these functions wait for the end of a channel.
@@ -93,7 +95,7 @@ func TestProfileOfAnIntervalEndsWithTheServer(t *testing.T) {
 	s := newServer(t, Config{DebugEndpoints: true})
 	ended := make(chan *Reply)
 	go func() { ended <- s.Request("GET", "/debug/pprof/heap?seconds=600&gc", nil) }()
-	waitFor(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
+	waittest.Until(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +116,11 @@ func TestProfileOfAnIntervalEndsWithItsClient(t *testing.T) {
 		if _, err := io.WriteString(nc, "GET /debug/pprof/allocs?seconds=600 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
+		waittest.Until(t, "the request", func() bool { return s.metrics.running.Value() == 1 })
 		if err := nc.Close(); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "the end of the request", func() bool { return s.metrics.running.Value() == 0 })
+		waittest.Until(t, "the end of the request", func() bool { return s.metrics.running.Value() == 0 })
 	}
 	if r := s.Request("GET", "/debug/pprof/allocs?seconds=0.000001", nil); r.Status != 200 {
 		t.Errorf("the next request: %d %q", r.Status, r.Body)

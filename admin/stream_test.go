@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 )
@@ -336,7 +337,7 @@ func TestStalledReaderIsDropped(t *testing.T) {
 	s.Handle(Endpoint{Path: "/endless", Serve: endlessLines(ended)})
 	stalled(t, s, "/endless")
 	endsGone(t, ended)
-	waitFor(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
+	waittest.Until(t, "the connection to be closed", func() bool { return s.connections.count() == 0 })
 }
 
 // TestCPUBoundResponsesAreSerialized sends large responses to several clients; one
@@ -437,7 +438,7 @@ func TestGateAndReady(t *testing.T) {
 	for range 4 {
 		stalled(t, s, "/heavy")
 	}
-	waitFor(t, "four answers to run", func() bool { return running.Load() == 4 })
+	waittest.Until(t, "four answers to run", func() bool { return running.Load() == 4 })
 	for _, path := range []string{"/heavy", "/stats"} {
 		if a := get(t, s, path); a.status != 503 || a.header.Get("retry-after") != "1" {
 			t.Errorf("%s: %+v", path, a)
@@ -461,7 +462,7 @@ func TestGate(t *testing.T) {
 	}
 	entered := make(chan bool)
 	go func() { entered <- g.enter(stop) }()
-	waitFor(t, "the second to wait", func() bool { return g.waiting.Load() == 1 })
+	waittest.Until(t, "the second to wait", func() bool { return g.waiting.Load() == 1 })
 	if g.enter(stop) {
 		t.Error("the queue is full")
 	}
@@ -470,23 +471,13 @@ func TestGate(t *testing.T) {
 		t.Error("the second must enter when the first leaves")
 	}
 	go func() { entered <- g.enter(stop) }()
-	waitFor(t, "the third to wait", func() bool { return g.waiting.Load() == 1 })
+	waittest.Until(t, "the third to wait", func() bool { return g.waiting.Load() == 1 })
 	close(stop)
 	if <-entered {
 		t.Error("no request enters when the server stops")
 	}
 	if g = newGate(1, 0, time.Millisecond); !g.enter(stop) || g.enter(stop) {
 		t.Error("want one to enter and none to wait")
-	}
-}
-
-// waitFor waits until ok reports true.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting for %s", what)
-		}
 	}
 }
 

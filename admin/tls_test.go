@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // authority signs certificates for a test.
@@ -132,7 +133,7 @@ func TestVersions(t *testing.T) {
 		t.Errorf("version %x and protocol %q", st.Version, st.NegotiatedProtocol)
 	}
 	// The client notices the failure before the server counts it.
-	waitFor(t, "two failed handshakes", func() bool { return s.metrics.handshakeErrors.Value() >= 2 })
+	waittest.Until(t, "two failed handshakes", func() bool { return s.metrics.handshakeErrors.Value() >= 2 })
 	if got := s.metrics.handshakeErrors.Value(); got != 2 {
 		t.Errorf("%d failed handshakes are counted, want 2", got)
 	}
@@ -268,7 +269,7 @@ func TestHalfOpenHandshakesEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waitFor(t, "the connections to end", func() bool { return s.metrics.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
+	waittest.Until(t, "the connections to end", func() bool { return s.metrics.handshakeErrors.Value() == 20 && s.connections.count() == 0 })
 }
 
 // TestRotation replaces the certificate while requests run on new and old

@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/flush/jsonlines"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -62,7 +63,7 @@ func TestLostLinesAreShown(t *testing.T) {
 	}
 	for range 3 {
 		before := failed()
-		eventually(t, "a failed write is counted", func() bool {
+		waittest.Until(t, "a failed write is counted", func() bool {
 			s.Flusher().FlushNow()
 			return failed() != before
 		})
@@ -133,7 +134,7 @@ admin:
 		}
 	}
 	logged := func(want string) {
-		eventually(t, want, func() bool {
+		waittest.Until(t, want, func() bool {
 			if err := r.ReopenLogs(); err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +191,7 @@ func TestReopenLogsReopensFilesOfSinks(t *testing.T) {
 	c := r.Store().Root().Counter("orders")
 	c.Add(3)
 	r.Flusher().FlushNow()
-	eventually(t, "the first increment", line(path, `"name":"orders","increment":3}`))
+	waittest.Until(t, "the first increment", line(path, `"name":"orders","increment":3}`))
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
@@ -35,7 +36,7 @@ func checkUnwritableAddressFile(t *testing.T, path string, reason error) {
 	}
 	start(t, server.Config{Admin: anyPort(), AdminAddressPath: path, Loggers: loggers})
 	for _, want := range []string{"critical main cannot open admin address output file " + path + " for writing. error=\"open " + path + ": " + reason.Error() + "\"\n", "info admin admin address: 127.0.0.1:"} {
-		eventually(t, fmt.Sprintf("%q in the log", want), func() bool {
+		waittest.Until(t, fmt.Sprintf("%q in the log", want), func() bool {
 			log, err := os.ReadFile(logFile)
 			return err == nil && strings.Contains(string(log), want)
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/bench/budget"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // attacked is a server under attack by one kind of input.
@@ -78,7 +79,7 @@ func (a *attacked) lines(n int, line func(i int) string) {
 		b.WriteString(line(i) + "\n")
 	}
 	a.write(c, b.String())
-	eventually(a.t, "all lines count", func() bool { return a.StatsD().Report().Listeners[0].Lines == before+uint64(n) })
+	waittest.Until(a.t, "all lines count", func() bool { return a.StatsD().Report().Listeners[0].Lines == before+uint64(n) })
 }
 
 // attack is a kind of input that a client can make the process keep something for,
@@ -265,7 +266,7 @@ func TestAmplification(t *testing.T) {
 				tt.undo(a)
 			}
 			stays, left := max(tt.stays, 1<<20), 0
-			eventually(t, "memory returns", func() bool {
+			waittest.Until(t, "memory returns", func() bool {
 				left = memory() - before
 				return left <= stays
 			})

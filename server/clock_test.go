@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/clocktest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -76,7 +77,7 @@ func TestClockIsSet(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := fmt.Sprintf("hits: %d\n", sum)
-				eventually(t, "the line is counted", func() bool { return r.get(t, "/stats?filter=^hits$") == want })
+				waittest.Until(t, "the line is counted", func() bool { return r.get(t, "/stats?filter=^hits$") == want })
 				clock.set(length, by)
 				r.Flusher().FlushNow()
 			}
@@ -89,7 +90,7 @@ func TestClockIsSet(t *testing.T) {
 			if _, err := io.WriteString(conn, "once:1|c\n"); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the line is counted", func() bool { return r.get(t, "/stats?filter=^once$") == "once: 1\n" })
+			waittest.Until(t, "the line is counted", func() bool { return r.get(t, "/stats?filter=^once$") == "once: 1\n" })
 			flush(10, 0)
 			flush(20, by)
 			flush(40, 0)

@@ -20,6 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/configdump"
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
@@ -149,7 +150,7 @@ func addByAPI(t *testing.T, s *server.Server) {
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the static clusters are ready", func() bool {
+	waittest.Until(t, "the static clusters are ready", func() bool {
 		select {
 		case <-m.StaticReady():
 			return true
@@ -166,7 +167,7 @@ func addByAPI(t *testing.T, s *server.Server) {
 		}
 	}
 	m.SetVersion("v2")
-	eventually(t, "the added clusters are ready", func() bool { return m.Cluster("added") != nil && m.Cluster("waiting") != nil })
+	waittest.Until(t, "the added clusters are ready", func() bool { return m.Cluster("added") != nil && m.Cluster("waiting") != nil })
 }
 
 func TestClustersOfTheServer(t *testing.T) {
@@ -234,7 +235,7 @@ func TestOriginalDestinationsAreDumpedOneByOne(t *testing.T) {
 			} `json:"endpoint_config"`
 		}
 	}
-	eventually(t, "both are shown", func() bool {
+	waittest.Until(t, "both are shown", func() bool {
 		dump.Configs = nil
 		if err := json.Unmarshal(ask(t, s, "/config_dump?include_eds&resource=dynamic_endpoint_configs&name_regex=waiting"), &dump); err != nil {
 			t.Fatal(err)
@@ -346,7 +347,7 @@ dynamic_resources: {cds_config: {path: ` + dir + `/cds.json}}`}, bootstrap.Optio
 	}
 	wait := func(want string) {
 		t.Helper()
-		eventually(t, want, func() bool { return names() == want })
+		waittest.Until(t, want, func() bool { return names() == want })
 	}
 	wait("changing@v1(@ false) good@v1(@ false) | |")
 	put("v2", kind+`"good", "connect_timeout": "3s"}, `+kind+`"changing", "connect_timeout": "-1s"}, `+kind+`"never", "connect_timeout": "-1s"}`)
@@ -428,7 +429,7 @@ func TestPicksGoOnWhileClustersAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the clusters are ready", func() bool { h := m.Cluster("cluster_0399"); return h != nil && len(h.Current().Sets()) > 0 })
+	waittest.Until(t, "the clusters are ready", func() bool { h := m.Cluster("cluster_0399"); return h != nil && len(h.Current().Sets()) > 0 })
 	for round, target := range []string{"/clusters", "/clusters?format=json"} {
 		conn, err := net.Dial("tcp", s.Admin().Addr().String())
 		if err != nil {

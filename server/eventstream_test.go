@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -131,7 +132,7 @@ func TestCircuitStreamRefuses(t *testing.T) {
 		t.Errorf("third client: %s", e.head["status"])
 	}
 	second.conn.Close()
-	eventually(t, "the place of the second client is free", func() bool {
+	waittest.Until(t, "the place of the second client is free", func() bool {
 		r.Flusher().FlushNow() // a client that is gone shows when it is written to
 		return listen(t, r, "/circuit_event_stream", "").head["status"] == "HTTP/1.1 200 OK"
 	})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/lifecycle"
 )
@@ -151,7 +152,7 @@ func TestHealthListenerIsHandedOver(t *testing.T) {
 		}
 		for epoch := range uint32(2) {
 			n := passed.Load()
-			eventually(t, "checks pass", func() bool { return passed.Load() > n+50 })
+			waittest.Until(t, "checks pass", func() bool { return passed.Load() > n+50 })
 			before := first
 			first = start(t, config(epoch+1))
 			if got := first.HealthListeners()[0].Addr().String(); got != addr {
@@ -162,13 +163,13 @@ func TestHealthListenerIsHandedOver(t *testing.T) {
 			}
 		}
 		n := passed.Load()
-		eventually(t, "checks pass", func() bool { return passed.Load() > n+50 })
+		waittest.Until(t, "checks pass", func() bool { return passed.Load() > n+50 })
 		close(stop)
 		checks.Wait()
 		counted := func() int64 {
 			st := first.Store()
 			return int64(st.Root().Counter("http.health.health_check.ok").Value() + st.Root().Counter("http.local.health_check.ok").Value())
 		}
-		eventually(t, fmt.Sprint("all checks are counted: ", counted(), " of ", passed.Load()), func() bool { return counted() == passed.Load() })
+		waittest.Until(t, fmt.Sprint("all checks are counted: ", counted(), " of ", passed.Load()), func() bool { return counted() == passed.Load() })
 	}
 }

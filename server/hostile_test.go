@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
@@ -156,7 +157,7 @@ admin:
 		}
 	}
 	const failures = 7
-	eventually(t, "all handshakes have failed", func() bool {
+	waittest.Until(t, "all handshakes have failed", func() bool {
 		text, err := os.ReadFile(log)
 		return err == nil && bytes.Count(text, []byte("TLS handshake failed")) == failures
 	})
@@ -302,7 +303,7 @@ func TestPanicOfAPart(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 	<-s.Initialized()
 	panics := s.Store().Scope("server").Counter("recovered_panics")
-	eventually(t, "the panic", func() bool { return panics.Total() == 1 })
+	waittest.Until(t, "the panic", func() bool { return panics.Total() == 1 })
 	var place string
 	for _, l := range s.Listeners().List() {
 		if l.Name == "wild" {
@@ -312,7 +313,7 @@ func TestPanicOfAPart(t *testing.T) {
 	if place == "" {
 		t.Fatal("the listener is not shown")
 	}
-	eventually(t, "nobody listens where nobody serves", func() bool {
+	waittest.Until(t, "nobody listens where nobody serves", func() bool {
 		c, err := net.Dial("tcp", place)
 		if err == nil {
 			c.Close()
@@ -333,7 +334,7 @@ func TestPanicOfAPart(t *testing.T) {
 	if _, err := io.WriteString(c, "hits:1|c"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a line", func() bool { return s.StatsD().Scope().Counter("hits").Total() == 1 })
+	waittest.Until(t, "a line", func() bool { return s.StatsD().Scope().Counter("hits").Total() == 1 })
 	select {
 	case err := <-done:
 		t.Fatalf("the server has ended: %v", err)
@@ -361,7 +362,7 @@ func TestPanicsAroundAFlush(t *testing.T) {
 			}
 		}},
 	}})
-	eventually(t, "another flush", func() bool { return calls.Load() > 2 })
+	waittest.Until(t, "another flush", func() bool { return calls.Load() > 2 })
 	if got := r.get(t, "/stats?filter=recovered_panics"); got != "server.recovered_panics: 1\n" {
 		t.Errorf("%q", got)
 	}
@@ -431,11 +432,7 @@ func (wildSink) Flush(*store.Snapshot) error { panic("canary") }
 func TestPanicsOfSinks(t *testing.T) {
 	r := start(t, server.Config{Admin: anyPort(), Flush: flush.Config{Interval: flush.MinInterval, Sinks: []flush.Sink{wildSink{}}}})
 	panics := r.Store().Scope("server").Counter("recovered_panics")
-	for deadline := time.Now().Add(30 * time.Second); panics.Value() < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d panics are counted", panics.Value())
-		}
-	}
+	waittest.Until(t, "two panics are counted", func() bool { return panics.Value() >= 2 })
 	if got := r.get(t, "/ready"); got != "LIVE\n" {
 		t.Errorf("%q", got)
 	}

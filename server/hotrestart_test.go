@@ -20,6 +20,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -132,7 +133,7 @@ func TestHotRestart(t *testing.T) {
 	busy := func(r *running) {
 		t.Helper()
 		n := sent.Load()
-		eventually(t, "more lines are sent", func() bool { return sent.Load() > n+500 })
+		waittest.Until(t, "more lines are sent", func() bool { return sent.Load() > n+500 })
 	}
 	busy(first)
 	second := start(t, l.config(1, time.Minute))
@@ -143,12 +144,12 @@ func TestHotRestart(t *testing.T) {
 	if got := second.get(t, "/stats?filter=^(load|requests)$"); got != "load: 4\nrequests: 9\n" {
 		t.Errorf("the second server shows %q", got)
 	}
-	eventually(t, "the second server tells of the first one's connections", func() bool {
+	waittest.Until(t, "the second server tells of the first one's connections", func() bool {
 		return second.get(t, "/stats?filter=^server.(parent|total)_connections$") == "server.parent_connections: 2\nserver.total_connections: 2\n"
 	})
 	own.Add(1)
 	gauge.Set(6)
-	eventually(t, "the second server follows the first", func() bool {
+	waittest.Until(t, "the second server follows the first", func() bool {
 		return second.get(t, "/stats?filter=^(load|requests)$") == "load: 6\nrequests: 10\n"
 	})
 	third := start(t, l.config(2, 0)) // which ends the second at once
@@ -167,14 +168,14 @@ func TestHotRestart(t *testing.T) {
 	close(stop)
 	senders.Wait()
 	want := fmt.Sprintf("hits: %d\n", sent.Load())
-	eventually(t, "the third server shows all lines", func() bool { return third.get(t, "/stats?filter=^hits$") == want })
+	waittest.Until(t, "the third server shows all lines", func() bool { return third.get(t, "/stats?filter=^hits$") == want })
 	for path, want := range map[string]string{
 		"/stats?filter=^server.hot_restart":                 "server.hot_restart_epoch: 2\nserver.hot_restart_generation: 3\n",
 		"/hot_restart_version":                              server.HotRestartVersion(),
 		"/stats?filter=^server.(parent|total)_connections$": "server.parent_connections: 0\nserver.total_connections: 0\n",
 		"/stats?filter=^(load|requests)$":                   "",
 	} {
-		eventually(t, path+" shows "+want, func() bool { return third.get(t, path) == want })
+		waittest.Until(t, path+" shows "+want, func() bool { return third.get(t, path) == want })
 	}
 	var info struct {
 		Current string `json:"uptime_current_epoch"`
@@ -246,7 +247,7 @@ func TestConnectionsInAHotRestart(t *testing.T) {
 	old := dial()
 	check(old, "0")
 	second := epoch(1, time.Minute)
-	eventually(t, "the connection is known", func() bool {
+	waittest.Until(t, "the connection is known", func() bool {
 		return second.get(t, "/stats?filter=^server.parent_connections$") == "server.parent_connections: 1\n"
 	})
 	young := dial()
@@ -280,7 +281,7 @@ func TestParentKeepsItsStats(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 100))
-	eventually(t, "the lines are counted", func() bool { return parent.get(t, "/stats?filter=^hits$") == "hits: 100\n" })
+	waittest.Until(t, "the lines are counted", func() bool { return parent.get(t, "/stats?filter=^hits$") == "hits: 100\n" })
 
 	l.sink = &counting{}
 	cfg := l.config(1, time.Minute)
@@ -290,7 +291,7 @@ func TestParentKeepsItsStats(t *testing.T) {
 	if err := parent.stop(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the connection is taken over", func() bool {
+	waittest.Until(t, "the connection is taken over", func() bool {
 		fmt.Fprint(conn, "more:1|c\n")
 		return child.get(t, "/stats?filter=^more$") != ""
 	})
@@ -321,7 +322,7 @@ func TestLostSuccessor(t *testing.T) {
 		t.Helper()
 		fmt.Fprint(conn, strings.Repeat("hits:1|c\n", n))
 		lines += n
-		eventually(t, fmt.Sprint(lines, " lines are counted"), func() bool { return received(first, "hits") == uint64(lines) })
+		waittest.Until(t, fmt.Sprint(lines, " lines are counted"), func() bool { return received(first, "hits") == uint64(lines) })
 	}
 	for steps := range 6 {
 		send(10)
@@ -347,7 +348,7 @@ func TestLostSuccessor(t *testing.T) {
 		}
 		send(10)
 		child.Close()
-		eventually(t, "a new connection is accepted", func() bool {
+		waittest.Until(t, "a new connection is accepted", func() bool {
 			c, err := net.Dial("unix", filepath.Join(l.dir, "s"))
 			if err != nil {
 				return false
@@ -401,7 +402,7 @@ func TestLostSuccessorOfADrainingServer(t *testing.T) {
 			t.Error("the server does not drain for its successor")
 		}
 		child.Close()
-		eventually(t, "the drain for the successor ends", func() bool { return !first.Lifecycle().Draining(false) })
+		waittest.Until(t, "the drain for the successor ends", func() bool { return !first.Lifecycle().Draining(false) })
 		if got := first.Lifecycle().Draining(true); got != before {
 			t.Errorf("inbound drain: %t, want %t", got, before)
 		}
@@ -433,16 +434,16 @@ func TestTimersOfADrainingServer(t *testing.T) {
 		return l.sink.samples
 	}
 	fmt.Fprint(conn, "took:1|ms\n")
-	eventually(t, "a sample reaches the sinks", func() bool { return samples() == 1 })
+	waittest.Until(t, "a sample reaches the sinks", func() bool { return samples() == 1 })
 	for _, step := range []func() error{child.Stats, child.Commit, child.Drain} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	fmt.Fprint(conn, strings.Repeat("took:1|ms\n", 5))
-	eventually(t, "the samples of a draining server reach the sinks", func() bool { return samples() == 6 })
+	waittest.Until(t, "the samples of a draining server reach the sinks", func() bool { return samples() == 6 })
 	fmt.Fprint(conn, strings.Repeat("took:1|ms\n", 4)+"hits:1|c\n")
-	eventually(t, "the last line is read", func() bool { return received(first, "hits") == 1 })
+	waittest.Until(t, "the last line is read", func() bool { return received(first, "hits") == 1 })
 	if err := child.Terminate(); err != nil {
 		t.Error(err)
 	}
@@ -505,7 +506,7 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprint(conn, strings.Repeat("hits:1|c\n", 10))
-			eventually(t, "10 lines are counted", func() bool { return received(first, "hits") == 10 })
+			waittest.Until(t, "10 lines are counted", func() bool { return received(first, "hits") == 10 })
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
@@ -516,7 +517,7 @@ func TestSuccessorLostWhileTheServerEnds(t *testing.T) {
 			if !parts {
 				child.Close()
 				<-ended
-				eventually(t, "the server notices", func() bool { return inCall("server.(*followed).Lost(") })
+				waittest.Until(t, "the server notices", func() bool { return inCall("server.(*followed).Lost(") })
 			}
 			close(out.goOn)
 			<-ended
@@ -627,7 +628,7 @@ func TestFailedSuccessor(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprint(conn, "hits:1|c\n")
-	eventually(t, "the first server goes on", func() bool {
+	waittest.Until(t, "the first server goes on", func() bool {
 		resp, err := http.Get(first.url + "/stats?filter=^hits$")
 		if err != nil {
 			return false
@@ -637,7 +638,7 @@ func TestFailedSuccessor(t *testing.T) {
 		return string(b) == "hits: 1\n"
 	})
 	third := start(t, l.config(1, 0)) // one that can
-	eventually(t, "the stats are carried over", func() bool { return third.get(t, "/stats?filter=^hits$") == "hits: 1\n" })
+	waittest.Until(t, "the stats are carried over", func() bool { return third.get(t, "/stats?filter=^hits$") == "hits: 1\n" })
 }
 
 func withLoggers(t *testing.T, cfg server.Config) server.Config {
@@ -694,7 +695,7 @@ func TestTakenOverStatsAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		start(t, cfg)
-		eventually(t, "the log says "+want, func() bool {
+		waittest.Until(t, "the log says "+want, func() bool {
 			text, err := os.ReadFile(file)
 			return err == nil && strings.Contains(string(text), want)
 		})
@@ -741,7 +742,7 @@ func TestDroppedSockets(t *testing.T) {
 			t.Errorf("after a lost successor the sockets %q are left", got)
 		}
 		var second *running
-		eventually(t, "the old server takes another successor", func() bool {
+		waittest.Until(t, "the old server takes another successor", func() bool {
 			second, err = tryStart(t, next())
 			if err != nil && !strings.Contains(err.Error(), "has a successor already") {
 				t.Fatal(err)
@@ -752,7 +753,7 @@ func TestDroppedSockets(t *testing.T) {
 			t.Error(err)
 		}
 		want := map[bool]string{true: "s"}[withStatsD]
-		eventually(t, "only the successor's sockets are left", func() bool { return sockets() == want })
+		waittest.Until(t, "only the successor's sockets are left", func() bool { return sockets() == want })
 		if err := second.stop(); err != nil {
 			t.Error(err)
 		}

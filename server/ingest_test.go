@@ -15,6 +15,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -65,9 +66,9 @@ func (f *fed) send(t *testing.T, network, socket, text string) {
 	if _, err := conn.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all lines are counted", func() bool { return lines() == want })
+	waittest.Until(t, "all lines are counted", func() bool { return lines() == want })
 	conn.Close()
-	eventually(t, "the connection is closed", func() bool { return f.StatsD().Report().Listeners[0].Connections == 0 })
+	waittest.Until(t, "the connection is closed", func() bool { return f.StatsD().Report().Listeners[0].Connections == 0 })
 }
 
 // machine matches the parts that differ between runs and machines.

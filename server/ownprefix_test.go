@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -26,7 +27,7 @@ layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config:
 `)
 	cfg.ProcessStats = true
 	r := start(t, cfg)
-	eventually(t, "the runtime layer is followed", func() bool { return strings.Contains(r.get(t, "/stats?filter=runtime.flags"), "update_attempt") })
+	waittest.Until(t, "the runtime layer is followed", func() bool { return strings.Contains(r.get(t, "/stats?filter=runtime.flags"), "update_attempt") })
 	r.Flusher().FlushNow()
 	v := r.Store().View()
 	defer v.Close()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -304,7 +305,7 @@ func TestListenerHTTPStats(t *testing.T) {
 		"http.web.downstream_rq_rx_reset": "2", "http.web.downstream_rq_tx_reset": "0", "http.web.downstream_cx_active": "0",
 		"http.web.downstream_cx_destroy_remote_active_rq": "2", below + "2xx": "9", below + "completed": "11",
 	} {
-		eventually(t, name+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+name+"$") == name+": "+want+"\n" })
+		waittest.Until(t, name+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+name+"$") == name+": "+want+"\n" })
 	}
 	described := r.Store().Descriptions()
 	v := r.Store().View()
@@ -361,7 +362,7 @@ func TestHijackedResponses(t *testing.T) {
 			if b, err := io.ReadAll(conn); !strings.HasSuffix(string(b), c.sends) || err != nil {
 				t.Errorf("got %q, %v", b, err)
 			}
-			eventually(t, "the request ends", func() bool {
+			waittest.Until(t, "the request ends", func() bool {
 				return r.get(t, "/stats?filter=^http.web.downstream_rq_completed$") == "http.web.downstream_rq_completed: 1\n"
 			})
 			for _, class := range []string{"1xx", "2xx", "3xx", "4xx", "5xx"} {
@@ -393,7 +394,7 @@ func TestEarlyHints(t *testing.T) {
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("status %d", res.StatusCode)
 	}
-	eventually(t, "the response is counted", func() bool {
+	waittest.Until(t, "the response is counted", func() bool {
 		return r.get(t, "/stats?filter=^http.web.downstream_rq_[0-9]xx$&usedonly") == "http.web.downstream_rq_2xx: 1\n"
 	})
 }
@@ -437,7 +438,7 @@ func TestListenerHandshakes(t *testing.T) {
 	_ = good.Close()
 	for name, want := range map[string]string{"handshake": "1", "connection_error": strconv.Itoa(failures)} {
 		stat := "listener." + strings.ReplaceAll(at, ":", "_") + ".ssl." + name
-		eventually(t, stat+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+stat+"$") == stat+": "+want+"\n" })
+		waittest.Until(t, stat+" is "+want, func() bool { return r.get(t, "/stats?filter=^"+stat+"$") == stat+": "+want+"\n" })
 	}
 	if err := r.stop(); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/accesslog"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -115,7 +116,7 @@ cluster_manager: {outlier_detection: {event_log_path: $DIR/outliers}}
 				t.Fatal(err)
 			}
 			fmt.Fprint(c, "hits:1|c\n")
-			eventually(t, "the line is counted", func() bool { return s.get(t, "/stats?filter=^hits$") == fmt.Sprintf("hits: %d\n", epoch+1) })
+			waittest.Until(t, "the line is counted", func() bool { return s.get(t, "/stats?filter=^hits$") == fmt.Sprintf("hits: %d\n", epoch+1) })
 			c.Close()
 			if before != nil {
 				if err := before.stop(); err != nil {

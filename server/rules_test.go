@@ -16,6 +16,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
@@ -107,7 +108,7 @@ func TestReloadOfMappingRules(t *testing.T) {
 			if err := reload(r); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the rules are new", func() bool { return r.StatsD().Mapping().Reloads == 1 })
+			waittest.Until(t, "the rules are new", func() bool { return r.StatsD().Mapping().Reloads == 1 })
 			r.send(t, "unix", "l", "a.b:2|c\n")
 			if got, want := r.stats(t), "new.of.b: 2\nold.of.b: 1\n"; got != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -117,7 +118,7 @@ func TestReloadOfMappingRules(t *testing.T) {
 			if name == "post" && (err == nil || !strings.Contains(err.Error(), r.file+":1:20: mappings[0].match: ")) {
 				t.Errorf("got %v, want an error with its place", err)
 			}
-			eventually(t, "the reload has failed", func() bool { return r.StatsD().Mapping().FailedReloads == 1 })
+			waittest.Until(t, "the reload has failed", func() bool { return r.StatsD().Mapping().FailedReloads == 1 })
 			r.send(t, "unix", "l", "a.b:2|c\n")
 			if got, want := r.stats(t), "new.of.b: 4\nold.of.b: 1\n"; got != want {
 				t.Errorf("after a bad file: got %q, want %q", got, want)
@@ -171,7 +172,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	if failed.Load() > 0 {
 		t.Fatal("not everything was sent")
 	}
-	eventually(t, "all lines are read", func() bool { return r.StatsD().Report().Listeners[0].Lines == 2*senders*packets })
+	waittest.Until(t, "all lines are read", func() bool { return r.StatsD().Report().Listeners[0].Lines == 2*senders*packets })
 	sum := 0
 	for line := range strings.Lines(r.stats(t)) {
 		_, value, _ := strings.Cut(strings.TrimSpace(line), ": ")

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // runtimeStats returns the values of runtime.<name> for the given names.
@@ -61,7 +63,7 @@ func TestRuntimeOfAFile(t *testing.T) {
 	r.post(t, "/runtime_modify?limits.sessions=&k=&nothing=")
 	check("after they are taken back", "load_success: 3, load_error: 0, num_keys: 3, num_layers: 4, admin_overrides_active: 0, override_dir_exists: 3, override_dir_not_exists: 0")
 	link("v2")
-	eventually(t, "the directory is read again", func() bool { return strings.Contains(r.get(t, "/runtime"), `"final_value": "9"`) })
+	waittest.Until(t, "the directory is read again", func() bool { return strings.Contains(r.get(t, "/runtime"), `"final_value": "9"`) })
 	if got, want := runtimeStats(t, r, "num_keys", "num_layers", "override_dir_exists"), "num_keys: 3, num_layers: 3, override_dir_exists: 3"; got != want {
 		t.Errorf("after the move: %s, want %s", got, want)
 	}

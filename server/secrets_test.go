@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 const secretsFile = `
@@ -49,8 +50,8 @@ const onlySecrets = "/config_dump?mask=static_secrets,dynamic_active_secrets,dyn
 func TestServerWaitsForSecrets(t *testing.T) {
 	r := secretServer(t, "{initial_fetch_timeout: 0s, api_config_source: {api_type: GRPC, grpc_services: [{envoy_grpc: {cluster_name: control}}]}}")
 	const dump = "{\n \"unready_targets_dumps\": [\n  {\n   \"name\": \"init manager Cluster secure\",\n   \"target_names\": [\n    \"target SdsApi late\"\n   ]\n  }\n ]\n}\n"
-	eventually(t, "only the secret is awaited", func() bool { return r.get(t, "/init_dump") == dump })
-	eventually(t, "the server was asked", func() bool {
+	waittest.Until(t, "only the secret is awaited", func() bool { return r.get(t, "/init_dump") == dump })
+	waittest.Until(t, "the server was asked", func() bool {
 		return regexp.MustCompile(`sds\.late\.update_failure: [1-9]`).MatchString(r.get(t, "/stats"))
 	})
 	if reply := r.Admin().Request("GET", "/ready", nil); reply.Status != 503 {
@@ -77,7 +78,7 @@ func TestServerShowsSecrets(t *testing.T) {
 	authority, _ := certificate(t)
 	put(`"validation_context": {"trusted_ca": {"inline_string": ` + strconv.Quote(authority) + `}}`)
 	r := secretServer(t, "{path_config_source: {path: "+late+"}}")
-	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	waittest.Until(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
 	golden.Check(t, "secrets-active", ask(t, r.Server, onlySecrets))
 	golden.Check(t, "secrets-names", ask(t, r.Server, "/config_dump?resource=dynamic_active_secrets&mask=name,version_info,secret.name&name_regex=l.*"))
 	if got := r.get(t, "/certs"); strings.Count(got, `"path": "\u003cinline\u003e"`) != 2 {
@@ -86,7 +87,7 @@ func TestServerShowsSecrets(t *testing.T) {
 
 	// The refused version is shown next to the one in use.
 	put(`"tls_certificate": {"private_key": {"inline_string": "kanarienvogel"}}`)
-	eventually(t, "the refusal is counted", func() bool { return strings.Contains(r.get(t, "/stats"), "sds.late.update_rejected: 1\n") })
+	waittest.Until(t, "the refusal is counted", func() bool { return strings.Contains(r.get(t, "/stats"), "sds.late.update_rejected: 1\n") })
 	attempt := regexp.MustCompile(`"last_update_attempt": "[^"]+"`)
 	golden.Check(t, "secrets-refused", attempt.ReplaceAll(ask(t, r.Server, "/config_dump?resource=dynamic_active_secrets"), []byte(`"last_update_attempt": "then"`)))
 	for _, target := range []string{"/config_dump", "/config_dump?mask=bootstrap", "/config_dump?resource=static_secrets", "/config_dump?name_regex=fixed", "/server_info"} {
@@ -132,8 +133,8 @@ func TestSecretsOfTheDocumentation(t *testing.T) {
 		}
 	}
 	r := run(t, fromText(t, move.Replace(example(t, "static_resources:"))))
-	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
-	eventually(t, "both secrets are in effect", func() bool {
+	waittest.Until(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	waittest.Until(t, "both secrets are in effect", func() bool {
 		got := r.get(t, "/certs")
 		return strings.Contains(got, "tls/own.pem") && strings.Contains(got, "tls/authority.pem")
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 )
@@ -103,7 +104,7 @@ admin:
 		}
 	})
 	writeFile(t, file, []byte("read:"+digest(second)+":second\n"))
-	eventually(t, "the new file is read", func() bool { return status(t, http.DefaultClient, "GET", r.url+"/help", second) == 200 })
+	waittest.Until(t, "the new file is read", func() bool { return status(t, http.DefaultClient, "GET", r.url+"/help", second) == 200 })
 }
 
 // TestTokensFile starts with tokens from a file and from the configuration, and
@@ -144,7 +145,7 @@ admin:
 		t.Errorf("after a wrong file: status %d", got)
 	}
 	writeFile(t, file, []byte("read:"+digest(second)+":second\n"))
-	eventually(t, "the new file is read", func() bool { return ask("/help", second) == 200 })
+	waittest.Until(t, "the new file is read", func() bool { return ask("/help", second) == 200 })
 	if got := ask("/help", first); got != 401 && got != 429 {
 		t.Errorf("a token that was taken out of the file: status %d", got)
 	}
@@ -277,7 +278,7 @@ admin:
 		return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	pair(t, dir, 0xa2, time.Now().Add(time.Hour))
-	eventually(t, "the new certificate is shown", func() bool { return serial() == 0xa2 && strings.Contains(r.get(t, "/certs"), `"a2"`) })
+	waittest.Until(t, "the new certificate is shown", func() bool { return serial() == 0xa2 && strings.Contains(r.get(t, "/certs"), `"a2"`) })
 	if got := ready(); got != 200 {
 		t.Errorf("the open connection: status %d", got)
 	}
@@ -315,10 +316,10 @@ admin:
 `))
 	pair(t, elsewhere, 0xb2, time.Now().Add(time.Hour))
 	writeFile(t, filepath.Join(dir, "ca.pem"), read(elsewhere))
-	eventually(t, "the new authority is shown", func() bool { return strings.Contains(r.get(t, "/certs"), `"b2"`) })
+	waittest.Until(t, "the new authority is shown", func() bool { return strings.Contains(r.get(t, "/certs"), `"b2"`) })
 	pair(t, elsewhere, 0xc3, time.Now().Add(time.Hour))
 	writeFile(t, filepath.Join(dir, "cert.pem"), append(own, read(elsewhere)...))
-	eventually(t, "the longer chain is shown", func() bool { return strings.Contains(r.get(t, "/certs"), `"c3"`) })
+	waittest.Until(t, "the longer chain is shown", func() bool { return strings.Contains(r.get(t, "/certs"), `"c3"`) })
 }
 
 // TestExpiryIsAGauge flushes with a certificate loaded.

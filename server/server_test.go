@@ -22,6 +22,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 	"github.com/statsd-admin/statsd-admin/statsd"
@@ -95,7 +96,7 @@ func tryStart(t *testing.T, cfg server.Config) (*running, error) {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	waittest.Until(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
 	return r, nil
 }
 
@@ -107,16 +108,6 @@ func (r *running) get(t testing.TB, path string) string {
 func (r *running) post(t *testing.T, path string) *admin.Reply {
 	t.Helper()
 	return r.Admin().Request("POST", path, nil)
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("it did not happen: %s", what)
 }
 
 func anyPort() admin.Config { return admin.Config{Address: "127.0.0.1:0"} }
@@ -177,7 +168,7 @@ func TestLinesReachEveryReader(t *testing.T) {
 	}
 	conn.Close()
 	want := fmt.Sprintf("hits: %d\n", lines)
-	eventually(t, "all lines are counted", func() bool { return r.get(t, "/stats?filter=^hits$") == want })
+	waittest.Until(t, "all lines are counted", func() bool { return r.get(t, "/stats?filter=^hits$") == want })
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +204,7 @@ func TestQuit(t *testing.T) {
 	if resp.StatusCode != 200 || string(body) != "OK\n" {
 		t.Errorf("%d %q", resp.StatusCode, body)
 	}
-	eventually(t, "the port is closed", func() bool {
+	waittest.Until(t, "the port is closed", func() bool {
 		c, err := net.Dial("tcp", r.Admin().Addr().String())
 		if err == nil {
 			c.Close()
@@ -333,7 +324,7 @@ func TestListenersAndAddressFile(t *testing.T) {
 		t.Errorf("unix listener %+v", unix)
 	}
 	r.post(t, "/drain_listeners")
-	eventually(t, "a drained listener is closed", func() bool {
+	waittest.Until(t, "a drained listener is closed", func() bool {
 		c, err := net.Dial("unixgram", sock)
 		if err == nil {
 			c.Close()

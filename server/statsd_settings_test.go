@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
@@ -42,7 +43,7 @@ func TestSettingsOfInput(t *testing.T) {
 			if _, err := conn.Write([]byte(tt.line)); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the line", func() bool { return s.StatsD().Report().Listeners[0].Lines == 1 })
+			waittest.Until(t, "the line", func() bool { return s.StatsD().Report().Listeners[0].Lines == 1 })
 			if got := s.get(t, tt.path); !strings.Contains(got, tt.want) {
 				t.Errorf("%s has no %q:\n%s", tt.path, tt.want, got)
 			}
@@ -95,7 +96,7 @@ sinks:
 	if _, err := conn.Write([]byte("a:1|c\n _e{2,3}:ab|c\\n|t:error|#k:v\r\n_sc|disk|1|m:full\n_sc|disk|9\n_e{9,9}:a|b")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all lines are counted", func() bool { return s.StatsD().Report().Listeners[0].Lines == 5 })
+	waittest.Until(t, "all lines are counted", func() bool { return s.StatsD().Report().Listeners[0].Lines == 5 })
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestExplainedSeriesAreScraped(t *testing.T) {
 				if _, err := conn.Write([]byte(line)); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, line, func() bool { return s.StatsD().Report().Listeners[0].Lines == uint64(i+1) })
+				waittest.Until(t, line, func() bool { return s.StatsD().Report().Listeners[0].Lines == uint64(i+1) })
 			}
 			if len(announced) != len(lines) {
 				t.Fatalf("%d samples explained of %d", len(announced), len(lines))
@@ -178,7 +179,7 @@ statsd:
 		if _, err := conn.Write([]byte("hits:3|c\n")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, l.Address, func() bool { return s.StatsD().Report().Listeners[i].Applied == 1 })
+		waittest.Until(t, l.Address, func() bool { return s.StatsD().Report().Listeners[i].Applied == 1 })
 	}
 	if got := s.get(t, "/stats?filter=^hits"); got != "hits: 6\n" {
 		t.Errorf("%q", got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/envoyapi"
 )
@@ -85,7 +86,7 @@ func TestTap(t *testing.T) {
 	expect(t, in, `"trace_id": "2"`)
 	expect(t, in, `"as_string": "last:2|c"`)
 	conn.Close()
-	eventually(t, "the stream of a client that went ends", func() bool {
+	waittest.Until(t, "the stream of a client that went ends", func() bool {
 		fmt.Fprint(c, "hits:1|c\n")
 		status, conn, in = openTap(t, r, tapBody("admin"))
 		return status == "HTTP/1.1 200 OK"
@@ -111,7 +112,7 @@ func TestSilentTapEndsWithItsClient(t *testing.T) {
 	body := strings.Replace(tapBody("statsd"), "JSON_BODY_AS_STRING", "PROTO_BINARY_LENGTH_DELIMITED", 1)
 	for range 3 {
 		var conn net.Conn
-		eventually(t, "the stream of the client before ends", func() bool {
+		waittest.Until(t, "the stream of the client before ends", func() bool {
 			var status string
 			status, conn, _ = openTap(t, r, body)
 			return status == "HTTP/1.1 200 OK"

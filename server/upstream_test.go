@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -106,14 +107,14 @@ dynamic_resources: {cds_config: {`+source+`}}
 layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config: {`+source+`}}}]}
 `, tt.cds, tt.rtds)))
 		for mask, want := range tt.masks {
-			eventually(t, "the dump of "+mask, func() bool { return r.get(t, "/init_dump?mask="+mask) == want })
+			waittest.Until(t, "the dump of "+mask, func() bool { return r.get(t, "/init_dump?mask="+mask) == want })
 		}
 		if got := r.get(t, "/ready"); got != "PRE_INITIALIZING\n" {
 			t.Errorf("/ready says %q", got)
 		}
 	}
 	r := run(t, fromText(t, "layered_runtime: {layers: [{name: remote, rtds_layer: {name: flags, rtds_config: {path_config_source: {path: /nowhere/at/all}}}}]}\n"))
-	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	waittest.Until(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
 	if got := r.get(t, "/init_dump"); got != "{}\n" {
 		t.Errorf("all is there: %s", got)
 	}
@@ -135,7 +136,7 @@ dynamic_resources: {cds_config: {initial_fetch_timeout: 0s, api_config_source: {
 		{noFlush + "flags_path: " + flags + "\n", "DRAINING\n", "server.state: 1\n"},
 	} {
 		r := run(t, fromText(t, tt.config))
-		eventually(t, "/ready is "+tt.ready, func() bool { return r.get(t, "/ready") == tt.ready })
+		waittest.Until(t, "/ready is "+tt.ready, func() bool { return r.get(t, "/ready") == tt.ready })
 		if got := r.get(t, "/stats?filter=^server.state$"); got != tt.gauge {
 			t.Errorf("/ready says %q and the gauge %q", tt.ready, got)
 		}
@@ -169,7 +170,7 @@ func TestWaitsForClusters(t *testing.T) {
 	cfg.Clusters.Hooks.HealthChanged = func(c *upstream.Cluster, _ *hosts.Host) { told <- "health " + c.Config().Name }
 	r := run(t, cfg)
 	const dump = "{\n \"unready_targets_dumps\": [\n  {\n   \"name\": \"init manager Cluster slow\",\n   \"target_names\": [\n    \"target slow health check\"\n   ]\n  }\n ]\n}\n"
-	eventually(t, "one cluster is left", func() bool { return r.get(t, "/init_dump") == dump })
+	waittest.Until(t, "one cluster is left", func() bool { return r.get(t, "/init_dump") == dump })
 	for _, mask := range []string{"cluster", "listener,cluster"} {
 		if got := r.get(t, "/init_dump?mask="+mask); got != dump {
 			t.Errorf("%s: %s", mask, got)
@@ -189,7 +190,7 @@ func TestWaitsForClusters(t *testing.T) {
 	default:
 	}
 	close(release)
-	eventually(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
+	waittest.Until(t, "the server is live", func() bool { return r.get(t, "/ready") == "LIVE\n" })
 	events := map[string]bool{}
 	for range 3 {
 		select {
@@ -337,7 +338,7 @@ func TestClustersInCode(t *testing.T) {
 	if changed, err := r.Clusters().AddOrUpdate(p, "1"); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	eventually(t, "the cluster is there", func() bool { return r.Clusters().Cluster("mine") != nil })
+	waittest.Until(t, "the cluster is there", func() bool { return r.Clusters().Cluster("mine") != nil })
 	h, err := r.Clusters().Cluster("mine").Current().Pick(nil)
 	if err != nil || h.AddressText() != "10.1.2.3:80" {
 		t.Errorf("picked %v, %v", h, err)
@@ -397,7 +398,7 @@ resources:
 		t.Errorf("live without the clusters of the file:\n%s", r.get(t, "/clusters"))
 	}
 	publish("2", 82)
-	eventually(t, "the change is seen", func() bool { return shows("2", 82) })
+	waittest.Until(t, "the change is seen", func() bool { return shows("2", 82) })
 }
 
 func TestListenersOfTheProgram(t *testing.T) {
@@ -452,8 +453,8 @@ func TestListenersOfTheProgram(t *testing.T) {
 	}
 	say() // goes on
 	_ = c.Close()
-	eventually(t, "the end is counted", func() bool { return strings.Contains(stats(), "server.total_connections: 0\n") })
-	eventually(t, "the length is shown", func() bool { return strings.Contains(stats(), prefix+".downstream_cx_length_ms: P0(") })
+	waittest.Until(t, "the end is counted", func() bool { return strings.Contains(stats(), "server.total_connections: 0\n") })
+	waittest.Until(t, "the length is shown", func() bool { return strings.Contains(stats(), prefix+".downstream_cx_length_ms: P0(") })
 }
 
 func TestListenersThatCannotBe(t *testing.T) {
@@ -549,16 +550,16 @@ func TestSuccessorIsReadyFirst(t *testing.T) {
 		"]\n    health_checks: [{timeout: 60s, interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /}}]\n").Clusters
 	second.Loggers = quiet(t)
 	child := run(t, second)
-	eventually(t, "the child waits", func() bool { return child.get(t, "/ready") == "PRE_INITIALIZING\n" })
+	waittest.Until(t, "the child waits", func() bool { return child.get(t, "/ready") == "PRE_INITIALIZING\n" })
 	for range 20 {
 		if got := ask(); got != "first" {
 			t.Errorf("before: %q", got)
 		}
 	}
 	close(release)
-	eventually(t, "the parent drains", func() bool { return parent.Lifecycle().Draining(true) })
-	eventually(t, "the child serves", func() bool { return ask() == "second" })
-	eventually(t, "the parent has left", func() bool {
+	waittest.Until(t, "the parent drains", func() bool { return parent.Lifecycle().Draining(true) })
+	waittest.Until(t, "the child serves", func() bool { return ask() == "second" })
+	waittest.Until(t, "the parent has left", func() bool {
 		for range 20 {
 			if ask() != "second" {
 				return false
@@ -613,7 +614,7 @@ static_resources:
 	r := start(t, cfg)
 	sees := func(file, event string) {
 		t.Helper()
-		eventually(t, file+" has "+event, func() bool {
+		waittest.Until(t, file+" has "+event, func() bool {
 			b, err := os.ReadFile(file)
 			return err == nil && strings.Contains(string(b), `"cluster_name":"backend",`) && strings.Contains(string(b), event)
 		})

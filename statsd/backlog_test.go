@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // patient has l wait as long as a test may take, for places and at the end: on a
@@ -47,7 +49,7 @@ func TestShortConnectionsWait(t *testing.T) {
 				}
 			}
 			l.run()
-			until(t, "all connections have ended", func() bool {
+			waittest.Until(t, "all connections have ended", func() bool {
 				r := l.report(0)
 				ended := uint64(0)
 				for _, k := range r.Ended {
@@ -195,7 +197,7 @@ func TestAdoptOfConnectionThatWasReset(t *testing.T) {
 	if err := l.Adopt(Connection{Address: "tcp://127.0.0.1:0", File: f, Read: []byte("b:1|c\n")}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the connection ends", func() bool { return l.report(0).Connections == 0 && l.report(0).ConnectionsTotal == 1 })
+	waittest.Until(t, "the connection ends", func() bool { return l.report(0).Connections == 0 && l.report(0).ConnectionsTotal == 1 })
 	if a, b := l.counter("a"), l.counter("b"); a != 1 || b != 1 {
 		t.Errorf("a = %d, b = %d; connections ended: %v", a, b, l.report(0).Ended)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // seat is a connection of a test that has asked for a place.
@@ -198,7 +200,7 @@ func TestWaitingConnectionsBlockNoOthers(t *testing.T) {
 		write(t, c, "greedy:1|c\n")
 		greedy = append(greedy, c)
 	}
-	until(t, "the greedy one has its places", func() bool { return l.counter("greedy") == 2 })
+	waittest.Until(t, "the greedy one has its places", func() bool { return l.counter("greedy") == 2 })
 	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	c, err := other.Dial("tcp", l.address(0))
 	if err != nil {
@@ -206,9 +208,9 @@ func TestWaitingConnectionsBlockNoOthers(t *testing.T) {
 	}
 	defer c.Close()
 	write(t, c, "other:1|c\n")
-	until(t, "the line of another address", func() bool { return l.counter("other") == 1 })
+	waittest.Until(t, "the line of another address", func() bool { return l.counter("other") == 1 })
 	_ = greedy[0].Close()
-	until(t, "the third has a place", func() bool { return l.counter("greedy") == 3 })
+	waittest.Until(t, "the third has a place", func() bool { return l.counter("greedy") == 3 })
 	l.stop() // what waits then has logs something too
 	if got := l.counter("greedy"); got != 5 {
 		t.Errorf("%d lines of 5; connections ended: %v", got, l.report(0).Ended)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -117,7 +118,7 @@ func TestHandOver(t *testing.T) {
 	carry(t, parent.Server, e, im)
 	im.Close()
 	for i := range cfg.Listeners {
-		until(t, cfg.Listeners[i].Address+" is complete", func() bool {
+		waittest.Until(t, cfg.Listeners[i].Address+" is complete", func() bool {
 			got := child.counter(fmt.Sprint("n", i))
 			if got > 3*each {
 				t.Fatalf("%s: %d, want %d", cfg.Listeners[i].Address, got, 3*each)
@@ -131,7 +132,7 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	write(t, child.dial(3), "after:1|c\n")
-	until(t, "a new connection is served", func() bool { return child.counter("after") == 1 })
+	waittest.Until(t, "a new connection is served", func() bool { return child.counter("after") == 1 })
 	child.stop()
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("the new server leaves %v", left)
@@ -145,7 +146,7 @@ func TestKeptConnections(t *testing.T) {
 	l := newLive(t, cfg).run()
 	c := l.dial(0)
 	write(t, c, "a:1|c\na:1")
-	until(t, "the first line is in", func() bool { return l.counter("a") == 1 })
+	waittest.Until(t, "the first line is in", func() bool { return l.counter("a") == 1 })
 	l.HandOver()
 	asked := 0
 	l.TakeConnections(func(o Connection) bool {
@@ -160,7 +161,7 @@ func TestKeptConnections(t *testing.T) {
 		t.Errorf("%d connections were offered", asked)
 	}
 	write(t, c, "|c\na:1|c\n")
-	until(t, "the connection goes on", func() bool { return l.counter("a") == 3 })
+	waittest.Until(t, "the connection goes on", func() bool { return l.counter("a") == 3 })
 	if _, err := net.Dial("tcp", l.address(0)); err == nil {
 		t.Error("the server still accepts")
 	}
@@ -243,7 +244,7 @@ func TestPause(t *testing.T) {
 	l := newLive(t, cfg).run()
 	old := l.dial(1)
 	write(t, old, "old:1|c\n")
-	until(t, "the connection is open", func() bool { return l.counter("old") == 1 })
+	waittest.Until(t, "the connection is open", func() bool { return l.counter("old") == 1 })
 	for range 20 { // also before the readers notice
 		l.Pause()
 		l.Resume()
@@ -251,7 +252,7 @@ func TestPause(t *testing.T) {
 	l.Pause()
 	l.Pause()
 	write(t, old, "old:1|c\n")
-	until(t, "the connection goes on", func() bool { return l.counter("old") == 2 })
+	waittest.Until(t, "the connection goes on", func() bool { return l.counter("old") == 2 })
 	sent := uint64(0)
 	send := func() {
 		for i := range cfg.Listeners {
@@ -266,9 +267,9 @@ func TestPause(t *testing.T) {
 		t.Errorf("a paused server took %d of %d lines", got, sent)
 	}
 	l.Resume()
-	until(t, "everything is taken", func() bool { return l.counter("new") == sent })
+	waittest.Until(t, "everything is taken", func() bool { return l.counter("new") == sent })
 	send()
-	until(t, "the server goes on", func() bool { return l.counter("new") == sent })
+	waittest.Until(t, "the server goes on", func() bool { return l.counter("new") == sent })
 	l.Pause()
 	l.stop()
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
@@ -282,7 +283,7 @@ func TestSetsOfAnEndedServer(t *testing.T) {
 	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}}).run()
 	c := l.dial(0)
 	write(t, c, "who:a|s\nlevel:1|g\n")
-	until(t, "the lines are applied", func() bool {
+	waittest.Until(t, "the lines are applied", func() bool {
 		v := l.store.View()
 		defer v.Close()
 		_, ok := v.Find("level")

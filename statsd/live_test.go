@@ -19,6 +19,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/mapping"
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -104,22 +105,6 @@ func (l *live) report(i int) report.Listener { return l.Report().Listeners[i] }
 // counter returns the value of a received counter.
 func (l *live) counter(name string) uint64 { return l.Scope().Counter(name).Total() }
 
-// until waits for a condition about things that happen elsewhere.
-func until(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("it did not happen: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func write(t *testing.T, w io.Writer, s string) {
 	t.Helper()
 	if _, err := io.WriteString(w, s); err != nil {
@@ -163,7 +148,7 @@ func TestTransports(t *testing.T) {
 				write(t, c, s)
 			}
 			// The worker adds to one counter after the other.
-			until(t, "150 lines", func() bool { r := l.report(0); return r.Lines == 150 && r.Applied >= 100 })
+			waittest.Until(t, "150 lines", func() bool { r := l.report(0); return r.Lines == 150 && r.Applied >= 100 })
 			r := l.report(0)
 			if r.Applied != 100 || r.Rejected["missing_colon"] != 50 || r.Samples != 100 {
 				t.Errorf("report %+v", r)
@@ -195,10 +180,10 @@ func TestTLS(t *testing.T) {
 	}
 	write(t, c, "a:1|c\na:1|c")
 	_ = c.Close()
-	until(t, "both lines", func() bool { return l.report(0).Applied == 2 })
+	waittest.Until(t, "both lines", func() bool { return l.report(0).Applied == 2 })
 	// A client that does not speak TLS is not taken for one with lines.
 	write(t, l.dial(0), "a:1|c\n")
-	until(t, "the end of it", func() bool { return l.report(0).Ended["closed error"] == 1 })
+	waittest.Until(t, "the end of it", func() bool { return l.report(0).Ended["closed error"] == 1 })
 	if r := l.report(0); r.Lines != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -220,7 +205,7 @@ func TestSeveralReadersOfOnePort(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	until(t, "all packets", func() bool {
+	waittest.Until(t, "all packets", func() bool {
 		r := l.report(0)
 		return r.Packets+r.KernelDrops == clients*each
 	})
@@ -257,11 +242,11 @@ func TestKernelDropsAreCounted(t *testing.T) {
 			t.Errorf("%s: %d drops, the kernel says %d", address, before, want)
 		}
 		l.run()
-		until(t, "the rest to arrive", func() bool { return l.report(0).Packets+before == sent })
+		waittest.Until(t, "the rest to arrive", func() bool { return l.report(0).Packets+before == sent })
 		for range 3 { // now a control message brings the count too
 			write(t, c, "a:1|c")
 		}
-		until(t, "3 more", func() bool { return l.report(0).Packets+before == sent+3 })
+		waittest.Until(t, "3 more", func() bool { return l.report(0).Packets+before == sent+3 })
 		l.stop()
 		if r := l.report(0); r.KernelDrops != want || r.Applied+want != sent+3 {
 			t.Errorf("%s: %d applied, %d drops; want %d together", address, r.Applied, r.KernelDrops, sent+3)
@@ -320,7 +305,7 @@ func TestTruncatedDatagram(t *testing.T) {
 		write(t, c, strings.Repeat(line, 5))                          // cut in the fifth line
 		write(t, c, line+line+line+strings.Repeat("x", 18)+"\n"+line) // cut after a line end
 		write(t, c, "a:1|c|#1234567")
-		until(t, "3 packets", func() bool { return l.report(0).Packets == 3 })
+		waittest.Until(t, "3 packets", func() bool { return l.report(0).Packets == 3 })
 		l.stop()
 		r := l.report(0)
 		if r.Truncated != 2 || r.Rejected["truncated"] != 2 || r.Applied != 8 || r.Rejected["missing_colon"] != 1 || r.Lines != 11 {
@@ -342,7 +327,7 @@ func TestEmptyDatagram(t *testing.T) {
 	}
 	write(t, c, "\n")
 	write(t, c, "a:1|c")
-	until(t, "4 packets", func() bool { return l.report(0).Packets == 4 })
+	waittest.Until(t, "4 packets", func() bool { return l.report(0).Packets == 4 })
 	if r := l.report(0); r.Lines != 2 || r.Applied != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -366,7 +351,7 @@ func TestAllowedAddresses(t *testing.T) {
 			}
 			write(t, c, "a:1|c")
 			_ = c.Close()
-			until(t, "the packet", func() bool { return l.report(i).Packets == 1 })
+			waittest.Until(t, "the packet", func() bool { return l.report(i).Packets == 1 })
 			if r := l.report(i); (r.Applied == 1) != tt.ok || (r.PacketsRefused == 1) == tt.ok {
 				t.Errorf("%s: %+v", tt.allowed, r)
 			}
@@ -374,9 +359,9 @@ func TestAllowedAddresses(t *testing.T) {
 		c := l.dial(2)
 		_, _ = io.WriteString(c, "a:1|c\n") // may be refused
 		if tt.ok {
-			until(t, "the line", func() bool { return l.report(2).Applied == 1 })
+			waittest.Until(t, "the line", func() bool { return l.report(2).Applied == 1 })
 		} else {
-			until(t, "the refusal", func() bool { return l.report(2).Ended["refused address"] == 1 })
+			waittest.Until(t, "the refusal", func() bool { return l.report(2).Ended["refused address"] == 1 })
 		}
 	}
 }
@@ -395,7 +380,7 @@ func TestStopReadsWhatSocketsHold(t *testing.T) {
 	tcp, stream := l.dial(2), l.dial(3)
 	write(t, tcp, "a:1|c\n")
 	write(t, stream, frame("a:1|c\n"))
-	until(t, "connections", func() bool { return l.report(2).Applied == 1 && l.report(3).Applied == 1 })
+	waittest.Until(t, "connections", func() bool { return l.report(2).Applied == 1 && l.report(3).Applied == 1 })
 	for range 100 {
 		write(t, l.dial(0), "a:1|c\n")
 		write(t, l.dial(1), "a:1|c\n")
@@ -500,7 +485,7 @@ func TestInheritedSockets(t *testing.T) {
 	}
 	write(t, l.dial(0), "a:1|c")
 	write(t, l.dial(1), "a:1|c\n")
-	until(t, "both lines", func() bool { return l.counter("a") == 2 })
+	waittest.Until(t, "both lines", func() bool { return l.counter("a") == 2 })
 }
 
 // TestFailedListenLeavesNothingOpen: the last listener but one cannot be bound, or has the
@@ -681,7 +666,7 @@ func TestRefusedDatagramBeforeOthers(t *testing.T) {
 		_ = c.Close()
 	}
 	l.run()
-	until(t, "4 packets", func() bool { return l.report(0).Packets == 4 })
+	waittest.Until(t, "4 packets", func() bool { return l.report(0).Packets == 4 })
 	if r := l.report(0); r.Applied != 2 || r.PacketsRefused != 2 {
 		t.Errorf("%+v", r)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -182,7 +183,7 @@ func TestSampledCountersAreExact(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	until(t, "the end of the connections", func() bool { return l.report(0).Ended["closed eof"] == senders })
+	waittest.Until(t, "the end of the connections", func() bool { return l.report(0).Ended["closed eof"] == senders })
 	l.stop()
 	l.store.Flush(store.FlushOptions{}).Close()
 	for i, rate := range rates {

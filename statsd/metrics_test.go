@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -45,7 +46,7 @@ func TestMetricsOfTransports(t *testing.T) {
 			}
 			_ = c.Close()
 			f := l.listeners[0].metrics
-			until(t, "the bytes", func() bool { return f.bytes.Total() >= tt.bytes })
+			waittest.Until(t, "the bytes", func() bool { return f.bytes.Total() >= tt.bytes })
 			l.stop()
 			r := l.report(0)
 			want := uint64(lines)

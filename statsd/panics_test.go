@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // wildListener panics, and so do its connections, when its fuses are lit.
@@ -102,9 +103,9 @@ func (w *wildServer) works(i int) {
 	c := w.dial(i)
 	write(w.t, c, "a:1|c\n")
 	w.lines++
-	until(w.t, "a line", func() bool { return w.counter("a") == w.lines })
+	waittest.Until(w.t, "a line", func() bool { return w.counter("a") == w.lines })
 	_ = c.Close()
-	until(w.t, "the end of all connections", func() bool { return w.listeners[1].metrics.active.Value() == 0 && w.places() == 0 })
+	waittest.Until(w.t, "the end of all connections", func() bool { return w.listeners[1].metrics.active.Value() == 0 && w.places() == 0 })
 	w.caught++
 	if got := w.metrics.panics.Total(); got != w.caught {
 		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
@@ -154,7 +155,7 @@ func TestPanics(t *testing.T) {
 
 		c = w.dial(i)
 		w.log.Light(1)
-		until(t, "a rejected line is worth a line of the log", func() bool {
+		waittest.Until(t, "a rejected line is worth a line of the log", func() bool {
 			write(t, c, "bad\n")
 			return !w.log.Lit()
 		})
@@ -197,14 +198,14 @@ func TestPanics(t *testing.T) {
 	w.works(1)
 
 	full := []net.Conn{w.dial(1), w.dial(1)}
-	until(t, "no place is left", func() bool { return w.places() == len(full) })
+	waittest.Until(t, "no place is left", func() bool { return w.places() == len(full) })
 	w.stream.close.Light(1)
 	w.closed(w.dial(1))
 	w.panics.Caught("admission")
 	for _, c := range full {
 		_ = c.Close()
 	}
-	until(t, "all places are free", func() bool { return w.places() == 0 })
+	waittest.Until(t, "all places are free", func() bool { return w.places() == 0 })
 	w.works(1)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -156,11 +157,7 @@ func TestLoopOfTwoServers(t *testing.T) {
 		}()
 	}
 	for i, r := range rigs {
-		for end := time.Now().Add(time.Minute); r.Report().Relay[0].Up; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("server %d does not find the loop: %+v", i, r.Report().Relay[0])
-			}
-		}
+		waittest.Until(t, fmt.Sprintf("server %d finds the loop", i), func() bool { return !r.Report().Relay[0].Up })
 		if got := r.Report().Relay[0].LastError; !strings.Contains(got, "in a loop") {
 			t.Errorf("server %d: %q", i, got)
 		}

@@ -4,7 +4,8 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // TestStopListener stops listeners one by one: earlier input is applied, the
@@ -17,12 +18,7 @@ func TestStopListener(t *testing.T) {
 	tcp, udp, other := l.address(0), l.address(1), l.address(2)
 	count := func(want uint64) {
 		t.Helper()
-		c := l.Scope().Counter("a")
-		for end := time.Now().Add(30 * time.Second); c.Value() != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("a = %d, want %d", c.Value(), want)
-			}
-		}
+		waittest.Equal(t, "a", want, l.Scope().Counter("a").Value)
 	}
 	conn, err := net.Dial("tcp", tcp)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 func TestStreamLastLineWithoutEnd(t *testing.T) {
@@ -25,7 +27,7 @@ func TestStreamLastLineWithoutEnd(t *testing.T) {
 		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("%s: read %v, want EOF", address, err)
 		}
-		until(t, "the end", func() bool { return l.report(0).Ended["closed eof"] == 1 })
+		waittest.Until(t, "the end", func() bool { return l.report(0).Ended["closed eof"] == 1 })
 		if r := l.report(0); r.Applied != 2 || r.Connections != 0 || r.ConnectionsTotal != 1 {
 			t.Errorf("%s: %+v", address, r)
 		}
@@ -39,7 +41,7 @@ func TestStreamLongLine(t *testing.T) {
 	for _, n := range []int{8193, 60_000, most - 1} {
 		write(t, c, "a:1|c\n"+strings.Repeat("x", n)+"\na:1|c\n")
 	}
-	until(t, "9 lines", func() bool { return l.report(0).Lines == 9 })
+	waittest.Until(t, "9 lines", func() bool { return l.report(0).Lines == 9 })
 	if r := l.report(0); r.Rejected["line_too_long"] != 3 || r.Applied != 6 {
 		t.Errorf("%+v", r)
 	}
@@ -48,7 +50,7 @@ func TestStreamLongLine(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Error("the connection stays open")
 	}
-	until(t, "the end", func() bool { return l.report(0).Ended["closed line_too_long"] == 1 })
+	waittest.Until(t, "the end", func() bool { return l.report(0).Ended["closed line_too_long"] == 1 })
 	if r := l.report(0); r.Rejected["line_too_long"] != 4 || r.Lines != 10 {
 		t.Errorf("%+v", r)
 	}
@@ -71,14 +73,14 @@ func TestStreamLimits(t *testing.T) {
 			write(t, c, "a:1|c\n")
 			conns = append(conns, c)
 		}
-		until(t, "all connected", func() bool { return l.report(i).Connections == uint64(most) })
+		waittest.Until(t, "all connected", func() bool { return l.report(i).Connections == uint64(most) })
 		if !refused(l.dial(i)) {
 			t.Errorf("listener %d: one connection more than %d was accepted", i, most)
 		}
 		_ = conns[0].Close()
-		until(t, "one left", func() bool { return l.report(i).Connections == uint64(most-1) })
+		waittest.Until(t, "one left", func() bool { return l.report(i).Connections == uint64(most-1) })
 		write(t, l.dial(i), "a:1|c\n")
-		until(t, "the line of the one that came later", func() bool { return l.report(i).Applied == uint64(most+1) })
+		waittest.Until(t, "the line of the one that came later", func() bool { return l.report(i).Applied == uint64(most+1) })
 	}
 	if e := l.report(0).Ended; e["refused per_address"] != 1 {
 		t.Errorf("tcp: %v", e)
@@ -94,7 +96,7 @@ func TestManyConnections(t *testing.T) {
 	for range n {
 		write(t, l.dial(0), "a:1|c\n")
 	}
-	until(t, "a line from each", func() bool { return l.report(0).Applied == n })
+	waittest.Until(t, "a line from each", func() bool { return l.report(0).Applied == n })
 	if got := l.counter("a"); got != n || l.report(0).Connections != n {
 		t.Errorf("a is %d, %d connections", got, l.report(0).Connections)
 	}
@@ -104,7 +106,7 @@ func TestStreamIdle(t *testing.T) {
 	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0", IdleTimeout: 250 * time.Millisecond}}})
 	write(t, l.dial(0), "a:1|c\na:1|c") // is there when the time begins
 	l.run()
-	until(t, "the end", func() bool { return l.report(0).Ended["closed idle"] == 1 })
+	waittest.Until(t, "the end", func() bool { return l.report(0).Ended["closed idle"] == 1 })
 	if r := l.report(0); r.Applied != 1 || r.Rejected["truncated"] != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -114,11 +116,11 @@ func TestFrames(t *testing.T) {
 	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "unixstream://" + t.TempDir() + "/s", PacketBytes: 1000}}}).run()
 	end := func(name string) {
 		t.Helper()
-		until(t, name, func() bool { return l.report(0).Connections == 0 && l.report(0).ConnectionsTotal > 0 })
+		waittest.Until(t, name, func() bool { return l.report(0).Connections == 0 && l.report(0).ConnectionsTotal > 0 })
 	}
 	c := l.dial(0)
 	write(t, c, frame("")+frame("a:1|c")+frame("a:1|c\na:1|c\n")+frame(strings.Repeat("a:1|c\n", 166)))
-	until(t, "169 lines", func() bool { return l.report(0).Applied == 169 })
+	waittest.Until(t, "169 lines", func() bool { return l.report(0).Applied == 169 })
 	_ = c.Close()
 	end("a clean end")
 	if r := l.report(0); r.Packets != 3 || len(r.Rejected) != 0 {
@@ -131,14 +133,14 @@ func TestFrames(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Error("the connection stays open after a frame that is too long")
 	}
-	until(t, "the reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 1 })
+	waittest.Until(t, "the reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 1 })
 	if strings.Contains(l.log.String(), "plain lines") {
 		t.Errorf("the log takes a long frame for plain lines:\n%s", l.log)
 	}
 
 	c = l.dial(0)
 	write(t, c, "a:1|c\nb:1|c\n")
-	until(t, "the next reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 2 })
+	waittest.Until(t, "the next reject", func() bool { return l.report(0).Ended["closed bad_frame"] == 2 })
 	if !strings.Contains(l.log.String(), "plain lines") {
 		t.Errorf("the log does not tell about plain lines:\n%s", l.log)
 	}
@@ -146,7 +148,7 @@ func TestFrames(t *testing.T) {
 	c = l.dial(0)
 	write(t, c, frame("a:1|c\n")[:7])
 	_ = c.Close()
-	until(t, "the end of half a frame", func() bool { return l.report(0).Rejected["bad_frame"] == 3 })
+	waittest.Until(t, "the end of half a frame", func() bool { return l.report(0).Rejected["bad_frame"] == 3 })
 	l.stop()
 	if r := l.report(0); r.Applied != 170 || r.Lines != 173 {
 		t.Errorf("%+v", r)
@@ -162,7 +164,7 @@ func TestLongestFrames(t *testing.T) {
 		c := l.dial(0)
 		write(t, c, long+frame("z:1|c")+long+long+frame("z:1|c"))
 		_ = c.Close()
-		until(t, "the end", func() bool { return l.report(0).Ended["closed eof"] == 1 })
+		waittest.Until(t, "the end", func() bool { return l.report(0).Ended["closed eof"] == 1 })
 		if x, y, z := l.counter("x"), l.counter("y"), l.counter("z"); x != 3 || y != 3 || z != 2 {
 			t.Errorf("frames of %d bytes: %d, %d and %d lines, want 3, 3 and 2; %+v", most, x, y, z, l.report(0))
 		}

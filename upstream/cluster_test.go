@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/status"
@@ -247,15 +248,6 @@ func (b *backend) spec() host.Spec {
 	return host.Spec{Address: config.Address{IP: netip.MustParseAddrPort(b.Listener.Addr().String())}}
 }
 
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("never: " + what)
-		}
-	}
-}
-
 // TestCheckedCluster: a cluster is ready when its hosts were checked; failing
 // ones get no traffic; killed ones neither; a host that discovery forgot stays
 // until it fails.
@@ -286,12 +278,12 @@ func TestCheckedCluster(t *testing.T) {
 	}
 	r.check("cluster.c.", map[string]uint64{"health_check.healthy": 1, "membership_healthy": 1})
 	b.bad.Store(false)
-	await(t, "b turns healthy", func() bool { return r.value("cluster.c.membership_healthy") == 2 })
+	waittest.Until(t, "b turns healthy", func() bool { return r.value("cluster.c.membership_healthy") == 2 })
 	r.events()
 	a.CloseClientConnections()
 	a.Close()
-	await(t, "a fails", func() bool { return only(b) })
-	await(t, "its connections are closed", func() bool {
+	waittest.Until(t, "a fails", func() bool { return only(b) })
+	waittest.Until(t, "its connections are closed", func() bool {
 		return strings.Contains(r.events(), "close c "+a.Listener.Addr().String())
 	})
 	// b is forgotten while healthy.
@@ -303,7 +295,7 @@ func TestCheckedCluster(t *testing.T) {
 		t.Errorf("the weight of the locality of b is %d", w)
 	}
 	b.bad.Store(true)
-	await(t, "b is removed", func() bool { return len(c.Sets()[0].Hosts) == 1 })
+	waittest.Until(t, "b is removed", func() bool { return len(c.Sets()[0].Hosts) == 1 })
 	r.check("cluster.c.", map[string]uint64{"membership_total": 1})
 	if r.value("cluster.c.upstream_cx_total") != 0 {
 		t.Error("checks count as connections")

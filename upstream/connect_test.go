@@ -9,9 +9,9 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -113,11 +113,7 @@ func TestConnectCountsUse(t *testing.T) {
 
 	c, peer = r.connect()
 	_ = peer.Close()
-	for end := time.Now().Add(30 * time.Second); c.Alive(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the end of the peer is not noticed")
-		}
-	}
+	waittest.Until(t, "the connection ends", func() bool { return !c.Alive() })
 	_ = c.Close()
 	r.check("cluster.c.", stats{"upstream_cx_destroy": 2, "upstream_cx_destroy_local": 1, "upstream_cx_destroy_remote": 1, "upstream_cx_destroy_with_active_rq": 1})
 }
@@ -325,11 +321,7 @@ func TestAliveOverTLS(t *testing.T) {
 				if err := then(peer); err != nil {
 					t.Fatal(err)
 				}
-				for end := time.Now().Add(30 * time.Second); c.Alive(); time.Sleep(time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatal("not noticed")
-					}
-				}
+				waittest.Until(t, "the connection ends", func() bool { return !c.Alive() })
 				_ = c.Close()
 				r.check("cluster.c.", map[string]uint64{"upstream_cx_destroy_remote": 1, "upstream_cx_destroy_local": 0})
 			})

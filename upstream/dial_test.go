@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -281,11 +282,7 @@ func TestHealthChecksUseTheSocketOfTheHost(t *testing.T) {
   common_tls_context: {validation_context: {trusted_ca: {inline_string: `+fmt.Sprintf("%q", ca.Chain)+`}}}}}
 health_checks: [{timeout: 30s, interval: 60s, no_traffic_interval: 60s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]`))
 		r.Start()
-		for end := time.Now().Add(30 * time.Second); r.value(want) == 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s does not rise", want)
-			}
-		}
+		waittest.Until(t, want+" rises", func() bool { return r.value(want) > 0 })
 	}
 }
 

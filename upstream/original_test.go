@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
 )
@@ -110,7 +111,7 @@ func TestOriginalsFromManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	await(t, "all are gone", func() bool { return r.value("cluster.c.membership_total") == 0 })
+	waittest.Until(t, "all are gone", func() bool { return r.value("cluster.c.membership_total") == 0 })
 }
 
 func TestNumberOfOriginalsIsLimited(t *testing.T) {

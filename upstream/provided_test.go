@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
@@ -94,7 +95,7 @@ func TestCustomCheck(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.handles["c"].current.Load().cluster
 	}
-	await(t, "both are checked", func() bool { return r.Cluster("c") != nil && c().Ready() })
+	waittest.Until(t, "both are checked", func() bool { return r.Cluster("c") != nil && c().Ready() })
 	if got := shown(c()); got != "0:1 0:2/degraded_active_hc" {
 		t.Errorf("hosts %s", got)
 	}
@@ -127,7 +128,7 @@ func TestChecksDialByTheHook(t *testing.T) {
 	})
 	r.Start()
 	r.add(static("c", 1, checks))
-	await(t, "the host is checked", func() bool { return r.Cluster("c") != nil && r.Cluster("c").Current().Ready() })
+	waittest.Until(t, "the host is checked", func() bool { return r.Cluster("c") != nil && r.Cluster("c").Current().Ready() })
 	if dialled.Load() == 0 || shown(r.Cluster("c").Current()) != "0:1" {
 		t.Errorf("dialled %d times; hosts %s", dialled.Load(), shown(r.Cluster("c").Current()))
 	}

@@ -11,9 +11,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
@@ -196,11 +196,10 @@ func TestExporterRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A series that begins during a scrape would make the answer depend on chance.
-		for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-			if l := d.StatsD().Report().Listeners[0]; l.Applied == 3 && l.Connections == 0 {
-				break
-			}
-		}
+		waittest.Until(t, "three lines are applied and the connection has ended", func() bool {
+			l := d.StatsD().Report().Listeners[0]
+			return l.Applied == 3 && l.Connections == 0
+		})
 		d.Flusher().FlushNow()
 		status, page := request("GET", "/telemetry")
 		if status != 200 {

@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // outputOnPage returns the lines below a command on a page, up to an empty line or the
@@ -50,15 +51,11 @@ func TestStatusOfSinksOnThePage(t *testing.T) {
 	want := numbers.ReplaceAllString(outputOnPage(t, "../../docs/sinks.md", "$ curl -s 'localhost:9901/sinks?name=prom'"), "$1*")
 	d := running(t, `{admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}, stats_flush_interval: 1s,
 	sinks: [{name: prom, remote_write: {url: "http://127.0.0.1:1/api/v1/write"}}]}`)
-	got := ""
-	for end := time.Now().Add(20 * time.Second); got != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("got\n%s, want\n%s", got, want)
-		}
+	waittest.Equal(t, "/sinks", want, func() string {
 		status, stdout, stderr := invoke(nil, "get", "--address", "http://"+d.Admin().Addr().String(), "/sinks?name=prom")
 		if status != 0 {
 			t.Fatal(stderr)
 		}
-		got = numbers.ReplaceAllString(stdout, "$1*")
-	}
+		return numbers.ReplaceAllString(stdout, "$1*")
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // TestSendToAServer sends lines to listeners of all kinds of a real server.
@@ -52,13 +53,10 @@ statsd:
 			}
 		}
 		want := fmt.Sprintf("%s.args: 5\n%[1]s.piped: %d\n", l.Name, lines+1)
-		var got string
-		for end := time.Now().Add(time.Minute); got != want && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			_, got, _ = invoke(nil, "get", "--address", admin, "/stats?filter=^"+l.Name+`\.(args|piped)$`)
-		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", address, got, want)
-		}
+		waittest.Equal(t, address, want, func() string {
+			_, got, _ := invoke(nil, "get", "--address", admin, "/stats?filter=^"+l.Name+`\.(args|piped)$`)
+			return got
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 const dynamic = `
@@ -94,11 +95,11 @@ func TestDaemonFollowsAControlPlane(t *testing.T) {
 				return x.clusters()
 			}
 			// The daemon is ready when all of these are.
-			eventually(t, "hosts", "a:1001 a:1002 b:2001", hosts)
+			waittest.Equal(t, "hosts", "a:1001 a:1002 b:2001", hosts)
 			if got := dumped(); !tt.delta && got != "version 1; a 1; b 1" { // in the other variant versions are hashes
 				t.Errorf("configuration %s, want version 1; a 1; b 1", got)
 			}
-			eventually(t, "runtime", "blue", func() string {
+			waittest.Equal(t, "runtime", "blue", func() string {
 				var x struct {
 					Entries map[string]struct {
 						Final string `json:"final_value"`
@@ -115,8 +116,8 @@ func TestDaemonFollowsAControlPlane(t *testing.T) {
 					c.ConnectTimeout = durationpb.New(-time.Second)
 				}
 			})
-			eventually(t, "hosts", "a:1003 b:2001", hosts)
-			eventually(t, "refusal", "true", func() string {
+			waittest.Equal(t, "hosts", "a:1003 b:2001", hosts)
+			waittest.Equal(t, "refusal", "true", func() string {
 				got := dumped()
 				if strings.Contains(got, `-1s cluster "b": connect_timeout: -1s must be greater than 0s`) {
 					return "true"
@@ -126,7 +127,7 @@ func TestDaemonFollowsAControlPlane(t *testing.T) {
 			d.Wait("a refusal", func(s daemon.Stats) bool { return s.Number("cluster_manager.cds.update_rejected") > 0 })
 
 			p.set("3", map[string][]uint32{"c": {3001}}, nil)
-			eventually(t, "hosts", "c:3001", hosts)
+			waittest.Equal(t, "hosts", "c:3001", hosts)
 			p.stop()
 			d.Wait("the end of the stream", func(s daemon.Stats) bool { return s["control_plane.connected_state"] == "0" })
 			if got := hosts(); got != "c:3001" {

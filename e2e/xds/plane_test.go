@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -64,7 +65,7 @@ func newPlane(t *testing.T, ads, delta bool) *plane {
 func (p *plane) start() {
 	p.t.Helper()
 	var l net.Listener
-	eventually(p.t, "listening", "yes", func() string {
+	waittest.Equal(p.t, "listening", "yes", func() string {
 		var err error
 		if l, err = net.Listen("tcp", p.address); err != nil {
 			return err.Error()
@@ -273,20 +274,4 @@ func (p *proxy) value(name string) string {
 		return "none"
 	}
 	return string(c.AppendValue(nil))
-}
-
-// eventually waits until f returns want.
-func eventually(t *testing.T, what, want string, f func() string) {
-	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	for {
-		got := f()
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %s, want %s", what, got, want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

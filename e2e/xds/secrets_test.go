@@ -24,6 +24,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/e2e/daemon"
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -160,7 +161,7 @@ func TestSecretsAreFollowed(t *testing.T) {
 		with := secure(t, p.source())
 		p.set("1", to, with)
 		x := newProxy(t, p)
-		eventually(t, "waiting", "cert ca", func() string {
+		waittest.Equal(t, "waiting", "cert ca", func() string {
 			for _, c := range x.m.Unready() {
 				if c.Config().Name == "a" {
 					return strings.Join(c.AwaitedSecrets(), " ")
@@ -175,7 +176,7 @@ func TestSecretsAreFollowed(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("not ready: %s", x.shows())
 		}
-		eventually(t, "certificate", "11", func() string { return x.serial(t, "a") })
+		waittest.Equal(t, "certificate", "11", func() string { return x.serial(t, "a") })
 		held, _, err := x.dial(t, "a")
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +185,7 @@ func TestSecretsAreFollowed(t *testing.T) {
 
 		p.secrets[0] = certSecret(two, two)
 		p.set("3", to, with)
-		eventually(t, "certificate", "12", func() string { return x.serial(t, "a") })
+		waittest.Equal(t, "certificate", "12", func() string { return x.serial(t, "a") })
 		if _, err := io.WriteString(held, "still"); err != nil {
 			t.Errorf("a connection from before the rotation: %v", err)
 		}
@@ -196,7 +197,7 @@ func TestSecretsAreFollowed(t *testing.T) {
 		p.secrets[0] = certSecret(one, two)
 		p.set("4", to, with)
 		const problem = `transport: cluster "a": secret "cert": tls_certificate.private_key: <inline>: does not match the certificate`
-		eventually(t, "refusal", problem, p.problem)
+		waittest.Equal(t, "refusal", problem, p.problem)
 		if got := x.serial(t, "a"); got != "12" {
 			t.Errorf("certificate %s after a bad one, want that from before", got)
 		}
@@ -205,12 +206,12 @@ func TestSecretsAreFollowed(t *testing.T) {
 		}
 		p.secrets[0] = certSecret(one, one)
 		p.set("5", to, with)
-		eventually(t, "certificate", "11", func() string { return x.serial(t, "a") })
+		waittest.Equal(t, "certificate", "11", func() string { return x.serial(t, "a") })
 
 		other := issue(t, 2, nil)
 		p.secrets[1] = caSecret(other)
 		p.set("6", to, with)
-		eventually(t, "trust", "false", func() string {
+		waittest.Equal(t, "trust", "false", func() string {
 			return fmt.Sprint(!strings.Contains(x.serial(t, "a"), "certificate signed by unknown authority"))
 		})
 	})
@@ -324,7 +325,7 @@ resources:
 		}
 		return strings.Join(list, " ")
 	}
-	eventually(t, "checks over TLS", "file fixed remote", healthy)
+	waittest.Equal(t, "checks over TLS", "file fixed remote", healthy)
 
 	dump := func() string {
 		body := d.Get("/config_dump")
@@ -384,20 +385,20 @@ resources:
 		}
 		return fmt.Sprint(found)
 	}
-	eventually(t, "certificates", "map[/file.pem c:true /fixed.pem b:true <inline> d:true]", certs)
+	waittest.Equal(t, "certificates", "map[/file.pem c:true /fixed.pem b:true <inline> d:true]", certs)
 
 	// All of them rotate; the static one stays unchanged.
 	put("file.pem", string(next.Chain))
 	put("file.key", string(next.Key))
 	p.secrets = []*tlsv3.Secret{certSecret(next, next)}
 	p.set("2", nil, nil)
-	eventually(t, "certificates", "map[/file.pem e:true /fixed.pem b:true <inline> e:true]", certs)
+	waittest.Equal(t, "certificates", "map[/file.pem e:true /fixed.pem b:true <inline> e:true]", certs)
 	p.secrets = []*tlsv3.Secret{certSecret(next, remote)}
 	p.set("3", nil, nil)
 	const problem = `secret "cert": tls_certificate.private_key: <inline>: does not match the certificate`
-	eventually(t, "refusal", problem, p.problem)
+	waittest.Equal(t, "refusal", problem, p.problem)
 	const at3 = "static fixed  [redacted]\nactive cert 2 [redacted] " + problem + "\nactive from-file f1 [redacted]"
-	eventually(t, "secrets", at3, dump)
+	waittest.Equal(t, "secrets", at3, dump)
 	if got := healthy(); got != "file fixed remote" {
 		t.Errorf("healthy %s", got)
 	}

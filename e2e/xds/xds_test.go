@@ -7,6 +7,8 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // each runs a test in all ways to follow a control plane.
@@ -28,19 +30,19 @@ func TestSnapshotsAreFollowed(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("not ready: %s", x.shows())
 		}
-		eventually(t, "first", "a=1001,1002 b=2001", x.shows)
+		waittest.Equal(t, "first", "a=1001,1002 b=2001", x.shows)
 		p.set("2", map[string][]uint32{"a": {1002, 1003}, "b": {2001}}, nil)
-		eventually(t, "hosts changed", "a=1002,1003 b=2001", x.shows)
+		waittest.Equal(t, "hosts changed", "a=1002,1003 b=2001", x.shows)
 		p.set("3", map[string][]uint32{"a": {1002, 1003}, "b": {2001}, "c": {3001}}, nil)
-		eventually(t, "cluster added", "a=1002,1003 b=2001 c=3001", x.shows)
+		waittest.Equal(t, "cluster added", "a=1002,1003 b=2001 c=3001", x.shows)
 		if got := x.value("cluster_manager.cluster_modified"); got != "0" {
 			t.Errorf("%s clusters modified, want none: they did not change", got)
 		}
 		p.set("4", map[string][]uint32{"c": {3001}}, nil)
-		eventually(t, "clusters removed", "c=3001", x.shows)
+		waittest.Equal(t, "clusters removed", "c=3001", x.shows)
 		p.set("5", map[string][]uint32{"c": {3001}}, func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(7 * time.Second) })
-		eventually(t, "cluster modified", "1", func() string { return x.value("cluster_manager.cluster_modified") })
-		eventually(t, "new version serves", "7s", func() string { return x.m.Cluster("c").Current().Config().ConnectTimeout.String() })
+		waittest.Equal(t, "cluster modified", "1", func() string { return x.value("cluster_manager.cluster_modified") })
+		waittest.Equal(t, "new version serves", "7s", func() string { return x.m.Cluster("c").Current().Config().ConnectTimeout.String() })
 		if got := x.shows(); got != "c=3001" {
 			t.Errorf("clusters %s, want c=3001", got)
 		}
@@ -54,30 +56,30 @@ func TestControlPlaneLearnsWhatIsBad(t *testing.T) {
 	each(t, func(t *testing.T, p *plane) {
 		p.set("1", map[string][]uint32{"a": {1001}, "b": {2001}}, nil)
 		x := newProxy(t, p)
-		eventually(t, "first", "a=1001 b=2001", x.shows)
+		waittest.Equal(t, "first", "a=1001 b=2001", x.shows)
 		p.set("2", map[string][]uint32{"a": {1001}, "b": {2001}, "c": {3001}}, func(c *clusterv3.Cluster) {
 			if c.Name == "b" {
 				c.ConnectTimeout = durationpb.New(-time.Second)
 			}
 		})
 		const problem = `cluster "b": connect_timeout: -1s must be greater than 0s`
-		eventually(t, "refusal", problem, p.problem)
-		eventually(t, "the good ones", "a=1001 b=2001 c=3001", x.shows)
+		waittest.Equal(t, "refusal", problem, p.problem)
+		waittest.Equal(t, "the good ones", "a=1001 b=2001 c=3001", x.shows)
 		for f := range x.x.Failures {
 			if f.Name != "b" || f.Details != problem {
 				t.Errorf("cluster %q is refused: %s", f.Name, f.Details)
 			}
 		}
 		p.set("3", map[string][]uint32{"a": {1001}, "b": {2002}, "c": {3001}}, nil)
-		eventually(t, "mended", "a=1001 b=2002 c=3001", x.shows)
+		waittest.Equal(t, "mended", "a=1001 b=2002 c=3001", x.shows)
 		p.set("4", map[string][]uint32{"a": {99999}, "b": {2003}, "c": {3001}}, nil)
-		eventually(t, "bad hosts", "true", func() string {
+		waittest.Equal(t, "bad hosts", "true", func() string {
 			if strings.Contains(p.problem(), `load assignment "a"`) && strings.Contains(p.problem(), "99999 exceeds 65535") {
 				return "true"
 			}
 			return p.problem()
 		})
-		eventually(t, "hosts", "a=1001 b=2003 c=3001", x.shows)
+		waittest.Equal(t, "hosts", "a=1001 b=2003 c=3001", x.shows)
 	})
 }
 
@@ -85,14 +87,14 @@ func TestHostsStayWhileTheControlPlaneIsAway(t *testing.T) {
 	each(t, func(t *testing.T, p *plane) {
 		p.set("1", map[string][]uint32{"a": {1001}, "b": {2001}}, nil)
 		x := newProxy(t, p)
-		eventually(t, "first", "a=1001 b=2001", x.shows)
+		waittest.Equal(t, "first", "a=1001 b=2001", x.shows)
 		p.stop()
 		state := "control_plane.connected_state"
 		if !p.ads {
 			state = "cluster_manager.cds." + state
 		}
-		eventually(t, "state", "0", func() string { return x.value(state) })
-		eventually(t, "failure of a", "true", func() string {
+		waittest.Equal(t, "state", "0", func() string { return x.value(state) })
+		waittest.Equal(t, "failure of a", "true", func() string {
 			if got := x.value("cluster.a.update_failure"); got == "0" {
 				return got
 			}
@@ -103,11 +105,11 @@ func TestHostsStayWhileTheControlPlaneIsAway(t *testing.T) {
 		}
 		p.start() // knows nothing of the time before
 		p.set("1", map[string][]uint32{"a": {1001}, "b": {2001}}, nil)
-		eventually(t, "state", "1", func() string { return x.value(state) })
+		waittest.Equal(t, "state", "1", func() string { return x.value(state) })
 		if got := x.shows(); got != "a=1001 b=2001" {
 			t.Errorf("clusters %s, want those from before", got)
 		}
 		p.set("2", map[string][]uint32{"a": {1002}}, nil)
-		eventually(t, "later", "a=1002", x.shows)
+		waittest.Equal(t, "later", "a=1002", x.shows)
 	})
 }

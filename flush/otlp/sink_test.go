@@ -23,6 +23,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -95,11 +96,7 @@ func tick(t *testing.T, st *store.Store, s *Sink) {
 
 func drain(t *testing.T, s *Sink) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); s.Delivery().Bytes > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the queue is not empty: %+v", s.Delivery())
-		}
-	}
+	waittest.Equal(t, "bytes in the queue", 0, func() int { return int(s.Delivery().Bytes) })
 }
 
 func TestSinkKeepsTheContract(t *testing.T) {

@@ -110,6 +110,7 @@ func importTable() []importRow {
 		{"internal/guard", nil},
 		{"internal/guard/guardtest", nil},
 		{"internal/clocktest", nil},
+		{"internal/waittest", nil},
 		{"internal/ocsptest", nil},
 		{"internal/jsonschema", nil},
 		{"internal/jsontext", nil},
@@ -142,7 +143,7 @@ func foundation() []string {
 
 // testOnly lists the packages that only test files import.
 func testOnly() []string {
-	return []string{"internal/certtest", "internal/clocktest", "internal/ocsptest", "internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
+	return []string{"internal/certtest", "internal/clocktest", "internal/waittest", "internal/ocsptest", "internal/closedport", "internal/descriptors", "internal/golden", "internal/jsonschema", "internal/guard/guardtest", "internal/epochtest", "internal/upstreamtest", "flush/sinktest"}
 }
 
 // public lists the packages that users of the module can import.

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,11 +57,7 @@ func (l *log) expect(e Event, do func() error) {
 	if err := do(); err != nil {
 		l.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); count() == before; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("%+v was not told", e)
-		}
-	}
+	waittest.Until(l.t, fmt.Sprintf("%+v is reported", e), func() bool { return count() != before })
 }
 
 func write(path string) func() error {

@@ -3,7 +3,8 @@ package streamend
 import (
 	"net"
 	"testing"
-	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // TestClosed asks while the other end is open, has sent data, and is closed.
@@ -25,11 +26,7 @@ func TestClosed(t *testing.T) {
 		t.Error("closed at once")
 	}
 	_ = other.Close()
-	for end := time.Now().Add(30 * time.Second); !Closed(c); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the end was not found")
-		}
-	}
+	waittest.Until(t, "the end is found", func() bool { return Closed(c) })
 	_ = c.Close()
 	if !Closed(c) {
 		t.Error("a connection that was closed here counts as open")

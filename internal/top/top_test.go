@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -146,13 +148,12 @@ func (o *terminal) String() string {
 // was written then.
 func (o *terminal) shows(t *testing.T, n int, text string) int {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if all := o.String(); strings.Contains(all[n:], text) {
-			return len(all)
-		} else if time.Now().After(deadline) {
-			t.Fatalf("never shown: %q in %q", text, all[n:])
-		}
-	}
+	var all string
+	waittest.Until(t, fmt.Sprintf("%q is shown", text), func() bool {
+		all = o.String()
+		return strings.Contains(all[n:], text)
+	})
+	return len(all)
 }
 
 // running starts Run and returns its terminal, a function that types keys, and one

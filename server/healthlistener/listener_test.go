@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -300,7 +301,7 @@ func TestAllConnectionsBusy(t *testing.T) {
 		}
 		all = append(all, c)
 	}
-	eventually(t, "all requests", func() bool { return w.requests.Value() == maxConnections })
+	waittest.Until(t, "all requests", func() bool { return w.requests.Value() == maxConnections })
 	if n, err := dial(t, l).Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one more: %d bytes, %v", n, err)
 	}
@@ -365,12 +366,12 @@ func TestTooManyConnections(t *testing.T) {
 	w := newWorld()
 	l := start(t, w.config("127.0.0.1:0"), nil)
 	first := dial(t, l)
-	eventually(t, "the first connection", func() bool { return w.active.Value() == 1 })
+	waittest.Until(t, "the first connection", func() bool { return w.active.Value() == 1 })
 	second := dial(t, l)
 	for range maxConnections - 2 {
 		dial(t, l)
 	}
-	eventually(t, "all connections", func() bool { return w.active.Value() == maxConnections })
+	waittest.Until(t, "all connections", func() bool { return w.active.Value() == maxConnections })
 	if _, err := io.WriteString(second, "GET / HTTP/1.1\r\n"); err != nil { // not before: its time is limited
 		t.Fatal(err)
 	}
@@ -381,22 +382,11 @@ func TestTooManyConnections(t *testing.T) {
 		if n, err := oldest.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("oldest connection %d: %d bytes, %v", i, n, err)
 		}
-		eventually(t, "the place of the oldest one", func() bool { return w.active.Value() == maxConnections })
+		waittest.Until(t, "the place of the oldest one", func() bool { return w.active.Value() == maxConnections })
 	}
 	if w.overflow.Value() != 2 {
 		t.Errorf("%d turned away", w.overflow.Value())
 	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("not within 30 s: %s", what)
 }
 
 func TestWrongConfig(t *testing.T) {
@@ -520,7 +510,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("%d requests while paused, want 2", got)
 	}
 	l.Resume()
-	eventually(t, "the request that waited", func() bool { return w.requests.Value() == 3 })
+	waittest.Until(t, "the request that waited", func() bool { return w.requests.Value() == 3 })
 	if resp, body := dial(t, l).ask(t, "GET", "/"); resp.StatusCode != 200 || body != "LIVE\n" || resp.Close {
 		t.Errorf("after the pause: %d, %q, closed %t", resp.StatusCode, body, resp.Close)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -655,15 +656,7 @@ func TestSymlinkSwap(t *testing.T) {
 		t.Errorf("k = %q after an edit in place", got)
 	}
 	swap(one) // another link to the same tree
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		got, _ := l.Snapshot().Get("k")
-		if got == "edited" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("k = %q after another link", got)
-		}
-	}
+	waittest.Equal(t, "k after another link", "edited", shown(l))
 	if err := os.WriteFile(filepath.Join(one, "k"), []byte("again"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -710,17 +703,18 @@ func TestChangesPanic(t *testing.T) {
 	panics.Caught("change of runtime values")
 	wild.Store(false)
 	swap("2")
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if got, _ := l.Snapshot().Get("k"); got == "2" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no reload")
-		}
-	}
+	waittest.Equal(t, "k", "2", shown(l))
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// shown returns a function that returns the value of the key "k".
+func shown(l *Loader) func() string {
+	return func() string {
+		v, _ := l.Snapshot().Get("k")
+		return v
 	}
 }
 
@@ -758,15 +752,7 @@ func TestDirectoryOfTheLinkIsMadeAgain(t *testing.T) {
 		if err := os.Symlink(tree(t, map[string]string{"k": value}), current); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-			got, _ := l.Snapshot().Get("k")
-			if got == value {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("k = %q, want %q", got, value)
-			}
-		}
+		waittest.Equal(t, "k", value, shown(l))
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	leaks "github.com/statsd-admin/statsd-admin/internal/descriptors"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // descriptors returns how many descriptors the process has open.
@@ -32,10 +33,10 @@ func TestNoDescriptorLeaks(t *testing.T) {
 		for i := range 10 {
 			w.add(fmt.Sprintf("n%d:1|c", i))
 		}
-		until(t, "a line", func() bool { return w.targets[0].queue.Delivery().Sent > 0 })
+		waittest.Until(t, "a line", func() bool { return w.targets[0].queue.Delivery().Sent > 0 })
 		s.kill()
 		w.add("again:1|c")
-		until(t, "a dead target", func() bool { return !w.targets[1].up.Load() })
+		waittest.Until(t, "a dead target", func() bool { return !w.targets[1].up.Load() })
 		s.start()
 		stop()
 	}
@@ -48,7 +49,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 		cycle()
 	}
 	s.kill()
-	until(t, "no more descriptors than before", func() bool { return descriptors(t) <= before })
+	waittest.Until(t, "no more descriptors than before", func() bool { return descriptors(t) <= before })
 }
 
 // TestProbesLeaveNothingOpen connects as checks, probes and tracers do.

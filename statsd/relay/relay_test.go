@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -85,15 +86,6 @@ func checkLaw(t testing.TB, all []report.RelayTarget) {
 	for _, r := range all {
 		if r.Accepted+r.MovedIn != r.Sent+r.Dropped+r.Ambiguous+r.Rejected+r.Long+r.MovedOut+uint64(r.Queued) {
 			t.Errorf("the law does not hold: %+v", r)
-		}
-	}
-}
-
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for %s", what)
 		}
 	}
 }
@@ -411,7 +403,7 @@ func TestLinesOfADeadTargetMove(t *testing.T) {
 		}
 	}
 	total := func() int { return sinks[0].count() + sinks[1].count() + sinks[2].count() }
-	arrived := func() { until(t, "all lines", func() bool { return total() == w.sent }) }
+	arrived := func() { waittest.Until(t, "all lines", func() bool { return total() == w.sent }) }
 	round()
 	arrived()
 	sinks[1].kill() // idle: nothing is on the way
@@ -424,7 +416,7 @@ func TestLinesOfADeadTargetMove(t *testing.T) {
 	round()
 	arrived()
 	sinks[1].start()
-	until(t, "the target to return", victim.up.Load)
+	waittest.Until(t, "the target to return", victim.up.Load)
 	before := sinks[1].count()
 	round()
 	arrived()
@@ -498,11 +490,11 @@ func TestSlowTargetDelaysNobody(t *testing.T) {
 		Timeout: 50 * time.Millisecond,
 	})
 	stop := w.run()
-	until(t, "a write to time out, and the queue to be full", func() bool {
+	waittest.Until(t, "a write to time out, and the queue to be full", func() bool {
 		for range 100 {
 			w.add("slow:" + strings.Repeat("1", 1000) + "|s")
 		}
-		until(t, "all lines", func() bool { return good.count() == w.sent })
+		waittest.Until(t, "all lines", func() bool { return good.count() == w.sent })
 		r := w.Report()[1]
 		return r.Failed > 0 && r.Dropped > 0
 	})
@@ -548,17 +540,17 @@ func TestHealthChecks(t *testing.T) {
 	defer stop()
 	x := w.targets[0]
 	say := func(s string) { mu.Lock(); defer mu.Unlock(); answer = s }
-	until(t, "a check", func() bool { x.mu.Lock(); defer x.mu.Unlock(); return x.checks.n == 0 && x.checks.err == nil })
+	waittest.Until(t, "a check", func() bool { x.mu.Lock(); defer x.mu.Unlock(); return x.checks.n == 0 && x.checks.err == nil })
 	if !x.up.Load() {
 		t.Error("a healthy target is down")
 	}
 	say("health: down\n")
-	until(t, "the target to be down", func() bool { return !x.up.Load() })
+	waittest.Until(t, "the target to be down", func() bool { return !x.up.Load() })
 	if got := x.report().LastError; !strings.Contains(got, "health check of "+manager.Addr().String()+": ") || !strings.HasSuffix(got, `the answer does not contain "up"`) {
 		t.Errorf("the error is %q", got)
 	}
 	say("health: up\n")
-	until(t, "the target to be up", x.up.Load)
+	waittest.Until(t, "the target to be up", x.up.Load)
 }
 
 // TestLoopsOverTheAddressesOfTheHost: a listener on all addresses receives what is sent
@@ -637,7 +629,7 @@ func TestLoopsAreRefused(t *testing.T) {
 	w.own = []listener{l} // as if the address of the name were not known at the start
 	stop := w.run()
 	w.add("a:1|c")
-	until(t, "the target to be down", func() bool { return !w.targets[0].up.Load() })
+	waittest.Until(t, "the target to be down", func() bool { return !w.targets[0].up.Load() })
 	stop()
 	if r := w.Report()[0]; r.Sent != 0 || r.Connections != 0 || !strings.Contains(r.LastError, "would loop") {
 		t.Errorf("%+v", r)
@@ -670,7 +662,7 @@ func TestQueuesMove(t *testing.T) {
 		}
 	}
 	stop = next.run()
-	until(t, "all lines", func() bool { return s.count() >= 100 })
+	waittest.Until(t, "all lines", func() bool { return s.count() >= 100 })
 	stop()
 	s.kill()
 	if s.count() != 100 || len(s.lines) != 100 {
@@ -698,7 +690,7 @@ func TestCircleIsBounded(t *testing.T) {
 		first.add(fmt.Sprintf("a:%d|c", i))
 	}
 	var all []report.RelayTarget
-	until(t, "a full queue", func() bool {
+	waittest.Until(t, "a full queue", func() bool {
 		all = append(first.Report(), second.Report()...)
 		dropped := uint64(0)
 		for _, r := range all {
@@ -739,7 +731,7 @@ func TestRelayGoesOnAfterPanics(t *testing.T) {
 	stop := w.run()
 	panics.Caught("relay")
 	w.add("a:1|c")
-	until(t, "the line", func() bool { return s.count() == 1 })
+	waittest.Until(t, "the line", func() bool { return s.count() == 1 })
 	stop()
 }
 

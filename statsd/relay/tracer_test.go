@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
 
@@ -55,7 +56,7 @@ func TestLoopsOfSeveralRelaysAreFound(t *testing.T) {
 		return Route{Targets: to}
 	})
 	for i, w := range all {
-		until(t, "the loop to be found", func() bool { return !w.targets[0].up.Load() })
+		waittest.Until(t, "the loop to be found", func() bool { return !w.targets[0].up.Load() })
 		if i == 1 && !w.targets[1].up.Load() {
 			t.Error("a target outside of the loop is down")
 		}
@@ -64,8 +65,8 @@ func TestLoopsOfSeveralRelaysAreFound(t *testing.T) {
 	for i := range 100 {
 		all[0].add(fmt.Sprintf("n%d:1|c", i))
 	}
-	until(t, "the lines to wait", func() bool { return all[0].Report()[0].Queued == 100 })
-	until(t, "an attempt", func() bool { return strings.Contains(all[0].Report()[0].LastError, "in a loop") })
+	waittest.Until(t, "the lines to wait", func() bool { return all[0].Report()[0].Queued == 100 })
+	waittest.Until(t, "an attempt", func() bool { return strings.Contains(all[0].Report()[0].LastError, "in a loop") })
 	if r := all[0].Report()[0]; r.Up || r.Sent != before {
 		t.Errorf("%+v", r)
 	}
@@ -79,7 +80,7 @@ func TestRoutesThatNoLineCirclesOn(t *testing.T) {
 	for i, w := range all {
 		x := w.targets[0]
 		var seen map[uint64]bool
-		until(t, "some tracers", func() bool {
+		waittest.Until(t, "some tracers", func() bool {
 			if seen == nil {
 				seen = map[uint64]bool{}
 			}
@@ -106,13 +107,13 @@ func TestLoopEnds(t *testing.T) {
 	s.mu.Unlock()
 	w.run()
 	x := w.targets[0]
-	until(t, "the loop to be found", func() bool { return !x.up.Load() })
+	waittest.Until(t, "the loop to be found", func() bool { return !x.up.Load() })
 	w.add("a:1|c")
 	s.mu.Lock()
 	s.next = nil
 	s.mu.Unlock()
-	until(t, "the loop to end", x.up.Load)
-	until(t, "the line that waited", func() bool { return w.Report()[0].Sent == 1 })
+	waittest.Until(t, "the loop to end", x.up.Load)
+	waittest.Until(t, "the line that waited", func() bool { return w.Report()[0].Sent == 1 })
 }
 
 // TestTracersAreForwardedOnce keeps loops that a relay only forwards to from filling up.
@@ -150,7 +151,7 @@ func TestEachTracerHasAConnection(t *testing.T) {
 	s := newSink(t)
 	w := newWorldWith(t, Config{LoopCheck: 10 * time.Millisecond, Routes: []Route{{Targets: targets(s)}}})
 	defer w.run()()
-	until(t, "some tracers", func() bool { return s.count() >= 6 })
+	waittest.Until(t, "some tracers", func() bool { return s.count() >= 6 })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.conns); n < s.total {

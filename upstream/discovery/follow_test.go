@@ -9,20 +9,11 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 )
-
-// await waits until ok.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited too long until %s", what)
-		}
-	}
-}
 
 // asking returns the part of a cluster that asks s.
 func asking(s *nameServer) string {
@@ -37,7 +28,7 @@ func TestClusterFollowsAServer(t *testing.T) {
 	r := start(t, Config{Resolver: c}, cluster("STRICT_DNS", asking(s), "a.example:80", "b.example:81"), upstream.Hooks{})
 	hosts := func(want ...string) {
 		t.Helper()
-		await(t, "the hosts are "+strings.Join(want, " "), func() bool {
+		waittest.Until(t, "the hosts are "+strings.Join(want, " "), func() bool {
 			got := r.shown()
 			for _, w := range want {
 				if !strings.Contains(got, w) {
@@ -57,7 +48,7 @@ func TestClusterFollowsAServer(t *testing.T) {
 		failed := stats.UpdateFailure.Total()
 		s.put("a.example. AAAA", bad)
 		s.put("a.example. A", bad)
-		await(t, "three failures", func() bool { return stats.UpdateFailure.Total() >= failed+3 })
+		waittest.Until(t, "three failures", func() bool { return stats.UpdateFailure.Total() >= failed+3 })
 		hosts("[fd00::1]:80", "10.0.0.8:81")
 	}
 	s.a("a.example.", "10.0.0.3")
@@ -68,10 +59,10 @@ func TestLogicalHostFollowsAServer(t *testing.T) {
 	s := newNameServer(t)
 	s.a("a.example.", "10.0.0.2", "10.0.0.1")
 	r := start(t, Config{Resolver: client(t, patient, "", nil)}, cluster("LOGICAL_DNS", asking(s), "a.example:80"), upstream.Hooks{})
-	await(t, "the host is there", func() bool { return r.shown() == "10.0.0.2:80" })
+	waittest.Until(t, "the host is there", func() bool { return r.shown() == "10.0.0.2:80" })
 	h := r.c.Sets()[0].Hosts[0]
 	s.a("a.example.", "10.0.0.1", "10.0.0.2")
-	await(t, "the host moves", func() bool { return h.AddressText() == "10.0.0.1:80" })
+	waittest.Until(t, "the host moves", func() bool { return h.AddressText() == "10.0.0.1:80" })
 	r.wantHosts("10.0.0.1:80")
 }
 
@@ -84,7 +75,7 @@ func TestHugeAnswer(t *testing.T) {
 	}
 	s.put("a.example. A", huge)
 	r := start(t, Config{Resolver: client(t, patient, "", nil)}, cluster("STRICT_DNS", asking(s), "a.example:80"), upstream.Hooks{})
-	await(t, "the name is resolved twice", func() bool { return r.c.Stats().UpdateNoRebuild.Total() >= 1 })
+	waittest.Until(t, "the name is resolved twice", func() bool { return r.c.Stats().UpdateNoRebuild.Total() >= 1 })
 	r.check(map[string]uint64{"membership_total": DefaultMaxHosts, "membership_change": 1})
 	if got := r.c.Sets()[0].Hosts[DefaultMaxHosts-1].Address().IP.Addr(); got != netip.MustParseAddr("10.1.3.255") {
 		t.Errorf("the last host is %s", got)
@@ -118,7 +109,7 @@ func TestUpdatesWhileNamesChange(t *testing.T) {
 	}
 	s.a("a.example.", "10.0.0.9")
 	add(60, "STRICT_DNS")
-	await(t, "the last version serves", func() bool {
+	waittest.Until(t, "the last version serves", func() bool {
 		h := r.Manager.Cluster("c")
 		if h == nil || h.Current() == nil {
 			return false

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
@@ -102,7 +103,7 @@ func TestTendSortsOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "idle connections", func() bool {
+		waittest.Until(t, "idle connections", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return len(p.idle) == 3

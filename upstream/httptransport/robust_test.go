@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -70,7 +71,7 @@ func TestPanicOfHashKeepsNoCluster(t *testing.T) {
 		_, _ = r.RoundTrip(request(t, "GET", ""))
 	}()
 	r.m.Remove("c")
-	eventually(t, "the stats of the cluster are gone", func() bool {
+	waittest.Until(t, "the stats of the cluster are gone", func() bool {
 		v := r.st.View()
 		defer v.Close()
 		for c := v.ByName(store.Scalars); c.Next(); {

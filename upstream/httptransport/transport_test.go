@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -286,7 +287,7 @@ func TestBodiesAreStreamed(t *testing.T) {
 	if rest, err := io.ReadAll(resp.Body); len(rest) != 0 || err != nil {
 		t.Errorf("%q, %v", rest, err)
 	}
-	eventually(t, "the request ended", func() bool { return r.value("upstream_rq_active") == 0 })
+	waittest.Until(t, "the request ended", func() bool { return r.value("upstream_rq_active") == 0 })
 	r.check(map[string]int{"upstream_rq_200": 1})
 }
 
@@ -559,7 +560,7 @@ func TestConnectionOfAnUnfinishedRequestIsNotReused(t *testing.T) {
 			if got, err := io.ReadAll(resp.Body); string(got) != "ok" || err != nil {
 				t.Errorf("%q, %v", got, err)
 			}
-			eventually(t, "no connection", func() bool { return r.value("upstream_cx_active") == 0 })
+			waittest.Until(t, "no connection", func() bool { return r.value("upstream_cx_active") == 0 })
 		})
 	}
 }
@@ -620,7 +621,7 @@ func TestWaitersGetSlotsOfDrainedPools(t *testing.T) {
 		}
 		second <- err
 	}()
-	eventually(t, "a waiting request", func() bool { return r.value("upstream_rq_pending_active") == 1 })
+	waittest.Until(t, "a waiting request", func() bool { return r.value("upstream_rq_pending_active") == 1 })
 	_ = first.Body.Close()
 	select {
 	case err := <-second:

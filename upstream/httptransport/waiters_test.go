@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 )
 
@@ -19,7 +20,7 @@ func waiter(t *testing.T, p *pool) <-chan *client {
 		}
 		got <- c
 	}()
-	eventually(t, "a request waits", func() bool {
+	waittest.Until(t, "a request waits", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.waiting) == 1

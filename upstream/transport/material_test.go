@@ -24,6 +24,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/ocsptest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
@@ -38,16 +39,6 @@ func write(t *testing.T, dir, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// eventually waits until f returns want.
-func eventually(t *testing.T, want string, f func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); f() != want; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got %s, want %s", f(), want)
-		}
-	}
 }
 
 // staple returns an OCSP response about certificates.
@@ -257,11 +248,7 @@ func TestReloadPanics(t *testing.T) {
 	panics.Caught("certificates of clusters")
 	wild.Store(false)
 	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
-	for deadline := time.Now().Add(30 * time.Second); r.List()[0].CA[0].SerialNumber != "2"; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("shown: %v", r.List())
-		}
-	}
+	waittest.Equal(t, "serial number", "2", func() string { return r.List()[0].CA[0].SerialNumber })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -355,9 +342,9 @@ func TestFilesThatChangeWhileTheyAreReadFirst(t *testing.T) {
 	go func() { done <- f.Run(ctx) }()
 	dialerOf(t, f, rotating(t, running, running))
 	write(t, running, "ca.pem", authorityFor(t, "root", 2, nil).pem())
-	eventually(t, "2", serials) // so it runs
+	waittest.Equal(t, "material", "2", serials) // so it runs
 	dialerOf(t, f, rotating(t, dir, dir))
-	eventually(t, "2 3", serials)
+	waittest.Equal(t, "material", "2 3", serials)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -611,14 +612,10 @@ func TestStaticSecretsRotate(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
 	write(t, dir, "ca.pem", authorityFor(t, "root", 2, nil).pem())
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if m := r.List(); len(m) == 1 && m[0].CA[0].SerialNumber == "2" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("shown: %v, want serial number 2", r.List())
-		}
-	}
+	waittest.Until(t, "serial number 2 is shown", func() bool {
+		m := r.List()
+		return len(m) == 1 && m[0].CA[0].SerialNumber == "2"
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

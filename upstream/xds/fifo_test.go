@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
@@ -23,11 +24,11 @@ func TestFilesThatAreNoneHoldNothingUp(t *testing.T) {
 	put(t, cds, fmt.Sprintf(fileOfClusters, "1", "a", pipe))
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
 	defer release(t, pipe)
-	eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster.a.update_failure") })
-	eventually(t, "ready", "yes", d.ready)
+	waittest.Equal(t, "stats", "update_failure=1", func() string { return d.counts("cluster.a.update_failure") })
+	waittest.Equal(t, "ready", "yes", d.ready)
 	put(t, cds, "{version_info: '2'}")
-	eventually(t, "hosts after the removal", "-", func() string { return d.hosts("a") })
-	eventually(t, "version", "2", d.m.Version)
+	waittest.Equal(t, "hosts after the removal", "-", func() string { return d.hosts("a") })
+	waittest.Equal(t, "version", "2", d.m.Version)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !strings.Contains(d.log.String(), "not a regular file") {

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -76,22 +76,6 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-// eventually waits until f returns want.
-func eventually(t *testing.T, what, want string, f func() string) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		got := f()
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %s, want %s", what, got, want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 const fileOfClusters = `version_info: %q
 resources:
 - "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
@@ -109,24 +93,24 @@ func TestFiles(t *testing.T) {
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
 	put(t, cds, fmt.Sprintf(fileOfClusters, "1", "a", eds))
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
-	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
-	eventually(t, "version", "1", d.m.Version)
-	eventually(t, "stats", "update_attempt=1 update_success=1", func() string { return d.counts("cluster.a.update_attempt", "cluster.a.update_success") })
+	waittest.Equal(t, "hosts", ":1", func() string { return d.hosts("a") })
+	waittest.Equal(t, "version", "1", d.m.Version)
+	waittest.Equal(t, "stats", "update_attempt=1 update_success=1", func() string { return d.counts("cluster.a.update_attempt", "cluster.a.update_success") })
 
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 2))
-	eventually(t, "hosts", ":2", func() string { return d.hosts("a") })
-	eventually(t, "stats", "update_attempt=2 update_success=2", func() string { return d.counts("cluster.a.update_attempt", "cluster.a.update_success") })
+	waittest.Equal(t, "hosts", ":2", func() string { return d.hosts("a") })
+	waittest.Equal(t, "stats", "update_attempt=2 update_success=2", func() string { return d.counts("cluster.a.update_attempt", "cluster.a.update_success") })
 
 	put(t, eds, strings.Replace(fmt.Sprintf(fileOfHosts, "a", 3), "cluster_name", "cluster_nam", 1))
-	eventually(t, "stats", "update_rejected=1", func() string { return d.counts("cluster.a.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=1", func() string { return d.counts("cluster.a.update_rejected") })
 	put(t, eds, fmt.Sprintf(fileOfHosts, "other", 3))
-	eventually(t, "stats", "update_rejected=2", func() string { return d.counts("cluster.a.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=2", func() string { return d.counts("cluster.a.update_rejected") })
 	equal(t, "hosts", d.hosts("a"), ":2")
 
 	put(t, cds, fmt.Sprintf(fileOfClusters, "2", "a\n  conect_timeout: 1s", eds))
-	eventually(t, "stats", "update_rejected=1", func() string { return d.counts("cluster_manager.cds.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=1", func() string { return d.counts("cluster_manager.cds.update_rejected") })
 	put(t, cds, "version_info: 3\nresources: {}\n")
-	eventually(t, "stats", "update_rejected=2", func() string { return d.counts("cluster_manager.cds.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=2", func() string { return d.counts("cluster_manager.cds.update_rejected") })
 	equal(t, "hosts", d.hosts("a"), ":2")
 	refused := 0
 	for f := range d.c.Failures {
@@ -142,7 +126,7 @@ func TestFiles(t *testing.T) {
 		cds + `:1:15: discovery response: version_info: 3 is not a string`,
 		cds + `:2:12: discovery response: resources: a mapping is not a list`,
 	} {
-		eventually(t, "the log has "+want, "true", func() string {
+		waittest.Equal(t, "the log has "+want, "true", func() string {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return fmt.Sprint(strings.Contains(strings.NewReplacer(`\\\"`, `"`, `\"`, `"`).Replace(d.log.String()), want))
@@ -150,11 +134,11 @@ func TestFiles(t *testing.T) {
 	}
 
 	put(t, cds, fmt.Sprintf(fileOfClusters, "4", "b", filepath.Join(dir, "missing.yaml")))
-	eventually(t, "clusters", "- ", func() string { return d.hosts("a") + " " + d.hosts("b") })
-	eventually(t, "version", "4", d.m.Version)
-	eventually(t, "stats", "update_failure=1 update_attempt=1", func() string { return d.counts("cluster.b.update_failure", "cluster.b.update_attempt") })
+	waittest.Equal(t, "clusters", "- ", func() string { return d.hosts("a") + " " + d.hosts("b") })
+	waittest.Equal(t, "version", "4", d.m.Version)
+	waittest.Equal(t, "stats", "update_failure=1 update_attempt=1", func() string { return d.counts("cluster.b.update_failure", "cluster.b.update_attempt") })
 	put(t, filepath.Join(dir, "missing.yaml"), fmt.Sprintf(fileOfHosts, "b", 7))
-	eventually(t, "hosts", ":7", func() string { return d.hosts("b") })
+	waittest.Equal(t, "hosts", ":7", func() string { return d.hosts("b") })
 }
 
 func TestWatchedDirectoryAndWireFile(t *testing.T) {
@@ -198,11 +182,11 @@ func TestWatchedDirectoryAndWireFile(t *testing.T) {
 	d := newOnDisk(t, config.ConfigSource{
 		Kind: config.SourcePath, Path: filepath.Join(dir, "current", "cds.pb"), WatchedDirectory: dir,
 	}, nil, dir)
-	eventually(t, "clusters", "", func() string { return d.hosts("a") })
+	waittest.Equal(t, "clusters", "", func() string { return d.hosts("a") })
 	write("two", fromFile("b"))
-	eventually(t, "clusters", "-", func() string { return d.hosts("a") })
-	eventually(t, "clusters", "", func() string { return d.hosts("b") })
-	eventually(t, "version", "two", d.m.Version)
+	waittest.Equal(t, "clusters", "-", func() string { return d.hosts("a") })
+	waittest.Equal(t, "clusters", "", func() string { return d.hosts("b") })
+	waittest.Equal(t, "version", "two", d.m.Version)
 }
 
 // TestDirectoryOfFilesIsMadeAgain removes and recreates the directory of a file, with
@@ -226,12 +210,12 @@ func TestDirectoryOfFilesIsMadeAgain(t *testing.T) {
 				put(t, cds, "version_info: "+version+"\n")
 			}
 			d := newOnDisk(t, src, nil, dir) // the directory does not exist yet
-			eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster_manager.cds.update_failure") })
+			waittest.Equal(t, "stats", "update_failure=1", func() string { return d.counts("cluster_manager.cds.update_failure") })
 			for _, version := range []string{"a", "b", "c"} {
 				again(version)
-				eventually(t, "version", version, d.m.Version)
+				waittest.Equal(t, "version", version, d.m.Version)
 				put(t, cds, "version_info: "+version+"2\n")
-				eventually(t, "version", version+"2", d.m.Version)
+				waittest.Equal(t, "version", version+"2", d.m.Version)
 			}
 		})
 	}
@@ -242,7 +226,7 @@ func TestFileBeyondTheLimit(t *testing.T) {
 	cds := filepath.Join(dir, "cds.yaml")
 	put(t, cds, "version_info: \"1\"\n# "+strings.Repeat("x", 100))
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, func(c *Config) { c.MaxMessageBytes = 64 }, dir)
-	eventually(t, "stats", "update_failure=1", func() string { return d.counts("cluster_manager.cds.update_failure") })
+	waittest.Equal(t, "stats", "update_failure=1", func() string { return d.counts("cluster_manager.cds.update_failure") })
 	put(t, cds, "version_info: \"2\"")
-	eventually(t, "version", "2", func() string { return d.m.Version() })
+	waittest.Equal(t, "version", "2", func() string { return d.m.Version() })
 }

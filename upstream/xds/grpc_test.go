@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/statsd-admin/statsd-admin/internal/certtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -146,10 +147,10 @@ func TestBadServersDoNoHarm(t *testing.T) {
 		return nil
 	})
 	r := overGRPC(t, address, "", nil)
-	eventually(t, "clusters", "update_success=1", func() string { return r.counts("cluster_manager.cds.update_success") })
+	waittest.Equal(t, "clusters", "update_success=1", func() string { return r.counts("cluster_manager.cds.update_success") })
 	equal(t, "stats", r.counts("cluster_manager.cds.update_failure", "cluster_manager.cds.update_rejected", "control_plane.connected_state"),
 		fmt.Sprintf("update_failure=%d update_rejected=0 connected_state=1", len(bad)))
-	eventually(t, "connections", "upstream_cx_total=6 upstream_cx_active=1 upstream_cx_destroy=5", func() string {
+	waittest.Equal(t, "connections", "upstream_cx_total=6 upstream_cx_active=1 upstream_cx_destroy=5", func() string {
 		return r.counts("cluster.control.upstream_cx_total", "cluster.control.upstream_cx_active", "cluster.control.upstream_cx_destroy")
 	})
 	v := r.st.View()
@@ -175,7 +176,7 @@ func TestTargetByURI(t *testing.T) {
 	r := overGRPC(t, address, "", func(c *Config) {
 		c.ADS = &config.APISource{Type: config.APIDeltaGRPC, GRPC: []config.GRPCService{{TargetURI: address, Metadata: []config.HeaderToAdd{{Name: "token", Value: "secret"}}}}}
 	})
-	eventually(t, "version", "1", r.m.Version)
+	waittest.Equal(t, "version", "1", r.m.Version)
 	equal(t, "metadata", <-sent, "secret")
 	equal(t, "connections by the cluster", r.counts("cluster.control.upstream_cx_total"), "upstream_cx_total=0")
 }
@@ -192,10 +193,10 @@ func TestMessagesOfATargetAreLimited(t *testing.T) {
 		return nil
 	})
 	r := overGRPC(t, address, "", func(c *Config) { c.ADS.GRPC[0].MaxReceiveBytes = uint32(len(answer) - 1) })
-	eventually(t, "failures", "true", func() string { return fmt.Sprint(r.counts("cluster_manager.cds.update_failure") != "update_failure=0") })
+	waittest.Equal(t, "failures", "true", func() string { return fmt.Sprint(r.counts("cluster_manager.cds.update_failure") != "update_failure=0") })
 	equal(t, "version", r.m.Version(), "")
 	r = overGRPC(t, address, "", func(c *Config) { c.ADS.GRPC[0].MaxReceiveBytes = uint32(len(answer)) })
-	eventually(t, "version", "1", r.m.Version)
+	waittest.Equal(t, "version", "1", r.m.Version)
 }
 
 // TestTargetThatIsNoURI expects an error that names it instead of a stream.
@@ -246,7 +247,7 @@ func TestTransportSocketOfTheControlPlane(t *testing.T) {
     tls_certificates: [{certificate_chain: {inline_string: %q}, private_key: {inline_string: %q}}],
     validation_context: {trusted_ca: {inline_string: %q}}}}}`,
 		own.Chain, own.Key, ca.Chain), nil)
-	eventually(t, "version", "1", r.m.Version)
+	waittest.Equal(t, "version", "1", r.m.Version)
 	equal(t, "the server saw", <-peers, "proxy")
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
@@ -462,7 +463,7 @@ func TestFilePanics(t *testing.T) {
 	panics.Caught("discovery file")
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
 	put(t, cds, fmt.Sprintf(fileOfClusters, "1", "a", eds))
-	eventually(t, "hosts", ":1", func() string { return d.hosts("a") })
+	waittest.Equal(t, "hosts", ":1", func() string { return d.hosts("a") })
 }
 
 // TestConnectingPanics checks that a panic while the gRPC library connects counts as
@@ -486,6 +487,6 @@ func TestConnectingPanics(t *testing.T) {
 		return 0
 	})
 	panics.Caught("connection to a control plane")
-	eventually(t, "clusters", "update_success=1", func() string { return r.counts("cluster_manager.cds.update_success") })
+	waittest.Equal(t, "clusters", "update_success=1", func() string { return r.counts("cluster_manager.cds.update_success") })
 	equal(t, "failures", r.counts("cluster_manager.cds.update_failure"), "update_failure=1")
 }

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -484,32 +485,32 @@ func TestSecretFiles(t *testing.T) {
 	put(t, ca, secretFile(t, "a1", caSecret(t, 2)))
 	put(t, cds, clusterFile(t, secure(t, "a", fromFile(cert), fromPath(ca))))
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
-	eventually(t, "in use", "ca:2 cert:1", d.inUse)
-	eventually(t, "states", "ca=a1; cert=c1", d.states)
-	eventually(t, "ready", "yes", d.ready)
+	waittest.Equal(t, "in use", "ca:2 cert:1", d.inUse)
+	waittest.Equal(t, "states", "ca=a1; cert=c1", d.states)
+	waittest.Equal(t, "ready", "yes", d.ready)
 
 	put(t, ca, secretFile(t, "a2", caSecret(t, 3)))
-	eventually(t, "in use", "ca:3 cert:1", d.inUse)
+	waittest.Equal(t, "in use", "ca:3 cert:1", d.inUse)
 
 	rotate(4) // the files that the secret names
-	eventually(t, "in use", "ca:3 cert:4", d.inUse)
+	waittest.Equal(t, "in use", "ca:3 cert:4", d.inUse)
 	_, other := keyPair(t, 5)
 	failed := d.counts("sds.cert.key_rotation_failed")
 	put(t, key, other)
-	eventually(t, "refusal", "true", func() string { return fmt.Sprint(d.counts("sds.cert.key_rotation_failed") != failed) })
+	waittest.Equal(t, "refusal", "true", func() string { return fmt.Sprint(d.counts("sds.cert.key_rotation_failed") != failed) })
 	equal(t, "in use", d.inUse(), "ca:3 cert:4")
 	rotate(5)
-	eventually(t, "in use", "ca:3 cert:5", d.inUse)
+	waittest.Equal(t, "in use", "ca:3 cert:5", d.inUse)
 
 	put(t, ca, secretFile(t, "a3", certSecret(t, 6)))
-	eventually(t, "stats", "update_rejected=1", func() string { return d.counts("sds.ca.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=1", func() string { return d.counts("sds.ca.update_rejected") })
 	put(t, ca, "resources: [")
-	eventually(t, "stats", "update_rejected=2", func() string { return d.counts("sds.ca.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=2", func() string { return d.counts("sds.ca.update_rejected") })
 	put(t, ca, `{"resources": []}`)
-	eventually(t, "stats", "update_rejected=3", func() string { return d.counts("sds.ca.update_rejected") })
+	waittest.Equal(t, "stats", "update_rejected=3", func() string { return d.counts("sds.ca.update_rejected") })
 	equal(t, "in use", d.inUse(), "ca:3 cert:5")
 	put(t, ca, secretFile(t, "a4", caSecret(t, 7)))
-	eventually(t, "in use", "ca:7 cert:5", d.inUse)
+	waittest.Equal(t, "in use", "ca:7 cert:5", d.inUse)
 	if d.mu.Lock(); strings.Contains(d.log.String(), "PRIVATE") {
 		t.Errorf("a key is logged: %s", d.log.String())
 	}
@@ -552,9 +553,9 @@ func TestSwappedDirectoryRotates(t *testing.T) {
 			put(t, sds, secretFile(t, "1", s))
 			put(t, cds, clusterFile(t, secure(t, "a", fromFile(sds), nil)))
 			d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
-			eventually(t, "in use", "cert:1", d.inUse)
+			waittest.Equal(t, "in use", "cert:1", d.inUse)
 			swap(2)
-			eventually(t, "in use", "cert:2", d.inUse)
+			waittest.Equal(t, "in use", "cert:2", d.inUse)
 		})
 	}
 }
@@ -571,7 +572,7 @@ func TestMissingDirectoryOfASecretIsLogged(t *testing.T) {
 	put(t, sds, secretFile(t, "1", s))
 	put(t, cds, clusterFile(t, secure(t, "a", fromFile(sds), nil)))
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, nil, dir)
-	eventually(t, "warned", "true", func() string {
+	waittest.Equal(t, "warned", "true", func() string {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return fmt.Sprint(strings.Contains(d.log.String(), `msg="cannot watch directory yet" directory=`+missing+" error="))
