@@ -54,6 +54,7 @@ func importTable() []importRow {
 		{"upstream", []string{"store", "upstream/...", "internal/streamend"}},
 		{"upstream/...", []string{"store", "upstream/...", "certinfo"}},
 		{"upstream/discovery", []string{"upstream", "upstream/..."}},
+		{"upstream/health", []string{"store", "upstream/...", "internal/protobuf"}},
 		{"upstream/status", nil},
 		{"upstream/httptransport", []string{"upstream", "upstream/..."}},
 		{"upstream/eventlog", []string{"internal/logfile"}},

@@ -11,11 +11,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
 // grpcProber checks by grpc.health.v1.Health/Check. Its two messages are a
-// string and an enumeration, both in field 1, so they are written by hand.
+// string and an enumeration, both in field 1.
 type grpcProber struct {
 	*transport
 	request []byte // one framed message
@@ -31,8 +32,7 @@ const (
 func newGRPCProber(c *Config, h *host.Host) *grpcProber {
 	var message []byte
 	if name := c.Check.GRPC.ServiceName; name != "" {
-		message = binary.AppendUvarint([]byte{1<<3 | 2}, uint64(len(name)))
-		message = append(message, name...)
+		message = protobuf.AppendBytes(nil, 1, name)
 	}
 	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
 	return &grpcProber{newTransport(c, h, true), append(frame, message...)}
@@ -78,39 +78,14 @@ func servingStatus(frame []byte) uint64 {
 	}
 	status := uint64(0)
 	for b := frame[5:]; len(b) > 0; {
-		tag, n := binary.Uvarint(b)
-		if n <= 0 {
+		f, rest, err := protobuf.Next(b)
+		if err != nil {
 			return 0
 		}
-		b = b[n:]
-		switch tag & 7 {
-		case 0:
-			v, n := binary.Uvarint(b)
-			if n <= 0 {
-				return 0
-			}
-			if tag>>3 == 1 {
-				status = v
-			}
-			b = b[n:]
-		case 2:
-			l, n := binary.Uvarint(b)
-			if n <= 0 || l > uint64(len(b)-n) {
-				return 0
-			}
-			b = b[n+int(l):]
-		case 1, 5:
-			size := 8
-			if tag&7 == 5 {
-				size = 4
-			}
-			if len(b) < size {
-				return 0
-			}
-			b = b[size:]
-		default:
-			return 0
+		if f.Number == 1 && f.Type == protobuf.Varint {
+			status = f.Value
 		}
+		b = rest
 	}
 	return status
 }

@@ -37,10 +37,13 @@ func TestSpecialHeadersFirst(t *testing.T) {
 	}
 }
 
-// TestEmptyGRPCAnswers: an answer without a status is not healthy.
-func TestEmptyGRPCAnswers(t *testing.T) {
+// TestBadGRPCAnswers: an answer that is not one plain message with a status is not
+// healthy.
+func TestBadGRPCAnswers(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"nothing": nil, "part of a frame": {0, 0, 0}, "empty message": {0, 0, 0, 0, 0}, "unknown status": {0, 0, 0, 0, 2, 8, 0},
+		"a compressed message": {1, 0, 0, 0, 2, 8, 1}, "half a message": {0, 0, 0, 0, 4, 8, 1}, "two messages": {0, 0, 0, 0, 2, 8, 1, 0, 0, 0, 0, 2, 8, 1},
+		"a text where the status belongs": {0, 0, 0, 0, 3, 10, 1, 1},
 	} {
 		if s := servingStatus(frame); s == grpcServing {
 			t.Errorf("%s: serving", name)
