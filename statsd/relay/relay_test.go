@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -10,11 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/goleak"
 
+	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
@@ -504,6 +508,34 @@ func TestSlowTargetDelaysNobody(t *testing.T) {
 	if all[0].Sent != uint64(w.sent) || all[1].Connections != 1 {
 		t.Errorf("%+v", all)
 	}
+}
+
+// TestStopWaitsForSlowTargets: it waits 5 s for a target that takes a line a second, and
+// drops the rest.
+func TestStopWaitsForSlowTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldWith(t, Config{Routes: []Route{{Targets: []Target{{Address: "tcp://127.0.0.1:1", PacketBytes: 64}}}}, LoopCheck: -1})
+		conn, end := net.Pipe()
+		w.targets[0].conn = sinkqueue.NewConn(sinkqueue.ConnConfig{
+			Network: sinkqueue.TCP, Timeout: time.Minute, Dial: func(context.Context) (net.Conn, error) { return conn, nil },
+		})
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			for lines := bufio.NewScanner(end); lines.Scan(); time.Sleep(time.Second) {
+			}
+		})
+		defer reader.Wait()
+		for range 20 {
+			w.add("slow:" + strings.Repeat("1", 60) + "|s")
+		}
+		stop, began := w.run(), time.Now()
+		stop()
+		r := w.Report()
+		checkLaw(t, r)
+		if took := time.Since(began); took < 5*time.Second || took > 6*time.Second || r[0].Sent < 5 || r[0].Dropped != 20-r[0].Sent {
+			t.Errorf("after %v: %+v", took, r[0])
+		}
+	})
 }
 
 // TestHealthChecks has a target that is checked as node's statsd is.
