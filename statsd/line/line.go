@@ -23,7 +23,7 @@ const (
 	Distribution             // d
 	Set                      // s
 
-	Types = 6
+	Types = iota
 )
 
 // String returns the type as written in lines.
