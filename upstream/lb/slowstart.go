@@ -69,9 +69,6 @@ func (s *slowStart) slows(hosts []*host.Host, weight func(uint32) float64) (func
 
 // factor returns the factor for the weight of a host of that age.
 func (s *SlowStart) factor(age time.Duration) float64 {
-	if age >= s.Window {
-		return 1
-	}
 	f := float64(max(age, time.Millisecond)) / float64(s.Window)
 	if s.Aggression != nil {
 		if a := s.Aggression(); a > 0 && a != 1 {
