@@ -120,11 +120,9 @@ func holdsSecrets(md protoreflect.MessageDescriptor) bool {
 // redacted: without a space after a colon, the value is a part of the key.
 func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.MessageDescriptor) {
 	name := conftree.Key(key.Value, w.hidden > 0)
-	if f := md.Fields(); w.hidden > 0 {
-		for i := range f.Len() {
-			if strings.HasPrefix(string(f.Get(i).Name()), key.Value) {
-				name = key.Value // a prefix of a field name is no secret
-			}
+	for i, fields := 0, md.Fields(); i < fields.Len(); i++ {
+		if strings.HasPrefix(string(fields.Get(i).Name()), key.Value) {
+			name = key.Value // a prefix of a field name is no secret
 		}
 	}
 	e := &Error{Position: w.source.position(key), Kind: UnknownField, Field: join(path, name), Message: "unknown field of " + shortName(md)}
