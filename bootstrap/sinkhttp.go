@@ -14,8 +14,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/remotewrite"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
-	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -40,9 +40,6 @@ func (t *sinkTLS) decode(d *decoder, n *yaml.Node, path string) {
 	}
 }
 
-// maxPEM is the largest file of certificates.
-const maxPEM = 4 << 20
-
 // config returns the settings, nil for the defaults. The certificate is read for each
 // connection, so that it can be replaced.
 func (t *sinkTLS) config() (*tls.Config, error) {
@@ -51,7 +48,7 @@ func (t *sinkTLS) config() (*tls.Config, error) {
 	}
 	c := &tls.Config{ServerName: t.serverName, MinVersion: tls.VersionTLS12}
 	if t.ca != "" {
-		pem, err := boundedfile.Read(t.ca, maxPEM)
+		pem, err := transport.ReadFile(t.ca)
 		if err != nil {
 			return nil, err
 		}
@@ -64,8 +61,8 @@ func (t *sinkTLS) config() (*tls.Config, error) {
 		return c, nil
 	}
 	load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		chain, err := boundedfile.Read(t.chain, maxPEM)
-		key, kerr := boundedfile.Read(t.key, maxPEM)
+		chain, err := transport.ReadFile(t.chain)
+		key, kerr := transport.ReadFile(t.key)
 		if err = errors.Join(err, kerr); err != nil {
 			return nil, err
 		}
