@@ -100,8 +100,8 @@ func (s *StatsD) set(d *decoder, n *yaml.Node, path string) {
 	if unit := member(seen["exposition"], "timer_unit"); s.Mapping.Given() && (unit == nil || conftree.IsNull(unit)) {
 		s.Naming.NetworkSeconds = true // as users of mapping files expect
 	}
-	if at, ok := seen["relay_only"]; ok && s.RelayOnly && len(s.Relay) == 0 {
-		d.errorf(at, join(path, "relay_only"), "every line would be dropped: relay is not set")
+	if s.RelayOnly && len(s.Relay) == 0 {
+		d.errorf(seen["relay_only"], join(path, "relay_only"), "every line would be dropped: relay is not set")
 	}
 	if s.ExporterMetrics {
 		s.Naming.Namespaces = append(s.Naming.Namespaces, statsd.ExporterNamespace)
