@@ -121,18 +121,14 @@ func TestPriorityOfTheLocalCluster(t *testing.T) {
 		localities []config.LocalityEndpoints
 		want       string
 	}{
-		{nil, ""},
-		{[]config.LocalityEndpoints{{Priority: 1, Endpoints: none}, {Endpoints: full}}, ""},
+		{nil, "<nil>"},
+		{[]config.LocalityEndpoints{{Priority: 1, Endpoints: none}, {Endpoints: full}}, "<nil>"},
 		{[]config.LocalityEndpoints{{Priority: 1, Endpoints: full}, {Endpoints: full}}, `cluster "l": load_assignment.endpoints[0].priority: must be 0 in the local cluster`},
 		{[]config.LocalityEndpoints{{Endpoints: full}, {Priority: 2, Endpoints: full}}, `cluster "l": load_assignment.endpoints[1].priority: must be 0 in the local cluster`},
 		{[]config.LocalityEndpoints{{Priority: 1, Endpoints: full}, {Priority: 2, Endpoints: full}}, `cluster "l": load_assignment.endpoints[0].priority: must be 0 in the local cluster` + "\n" +
 			`cluster "l": load_assignment.endpoints[1].priority: must be 0 in the local cluster`},
 	} {
-		got := ""
-		if err := decode.CheckLocalAssignment("l", &config.Assignment{Localities: tt.localities}); err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
+		if got := fmt.Sprint(decode.CheckLocalAssignment("l", &config.Assignment{Localities: tt.localities})); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.localities, got, tt.want)
 		}
 	}
