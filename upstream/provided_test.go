@@ -101,16 +101,21 @@ func TestCustomCheck(t *testing.T) {
 	}
 	r.check("cluster.c.", map[string]uint64{"membership_healthy": 1, "membership_degraded": 1, "health_check.degraded": 1})
 
-	// The check is unknown: the cluster is rejected and leaves no trace.
-	r = newRig(t, nil)
-	r.Start()
-	if _, err := r.AddOrUpdate(p, ""); err == nil || !strings.Contains(err.Error(), `"ping"`) {
-		t.Errorf("err = %v", err)
-	}
-	v := r.st.View()
-	defer v.Close()
-	if _, ok := v.Find("cluster.c.membership_total"); ok {
-		t.Error("statistics of a refused cluster are left")
+	// The check is unknown or fails to start: the cluster is rejected and leaves no trace.
+	for want, check := range map[string]func(*config.Cluster) (func(*host.Host) health.Prober, error){
+		`"ping"`:      nil,
+		"no such map": func(*config.Cluster) (func(*host.Host) health.Prober, error) { return nil, errors.New("no such map") },
+	} {
+		r = newRig(t, func(c *Config) { c.CustomCheck = check })
+		r.Start()
+		if _, err := r.AddOrUpdate(p, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %s", err, want)
+		}
+		v := r.st.View()
+		if _, ok := v.Find("cluster.c.membership_total"); ok {
+			t.Error("statistics of a refused cluster are left")
+		}
+		v.Close()
 	}
 }
 
