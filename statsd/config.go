@@ -313,11 +313,11 @@ func (c Config) withDefaults() (Config, error) {
 
 func (l *ListenerConfig) setDefaults() error {
 	l.Readers = cmp.Or(l.Readers, min(4, runtime.GOMAXPROCS(0)))
-	if l.Readers < 0 || l.Readers > 256 {
+	if l.Readers < 1 || l.Readers > 256 {
 		return fmt.Errorf("statsd: %q: readers %d not in [1,256]", l.Address, l.Readers)
 	}
 	l.RcvBuf = cmp.Or(l.RcvBuf, defaultRcvBuf)
-	if l.RcvBuf < 0 || l.RcvBuf > 1<<30 {
+	if l.RcvBuf < 1 || l.RcvBuf > 1<<30 {
 		return fmt.Errorf("statsd: %q: rcvbuf %d not in [1,%d]", l.Address, l.RcvBuf, 1<<30)
 	}
 	l.PacketBytes = cmp.Or(l.PacketBytes, defaultPacketBytes)

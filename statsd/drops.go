@@ -15,10 +15,7 @@ type dropCount struct {
 func (d *dropCount) observe(v uint32) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := int32(v - d.last)
-	if n <= 0 {
-		return 0 // older than the last reading
-	}
-	d.last = v
+	n := max(int32(v-d.last), 0) // less than 0: older than the last reading
+	d.last += uint32(n)
 	return uint64(n)
 }
