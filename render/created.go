@@ -72,9 +72,12 @@ func (p *protoFamily) created(field int, since int64) {
 	if since == 0 {
 		return
 	}
-	p.part = protobuf.AppendInt(p.part[:0], 1, since/1000)
-	if ms := since % 1000; ms != 0 {
-		p.part = protobuf.AppendInt(p.part, 2, ms*1e6)
+	if since != p.since { // many stats are created at once
+		p.since = since
+		p.stamp = protobuf.AppendInt(p.stamp[:0], 1, since/1000)
+		if ms := since % 1000; ms != 0 {
+			p.stamp = protobuf.AppendInt(p.stamp, 2, ms*1e6)
+		}
 	}
-	p.value = protobuf.AppendBytes(p.value, field, p.part)
+	p.value = protobuf.AppendBytes(p.value, field, p.stamp)
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -381,7 +383,8 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 // simple is a fast path for counters and gauges of the program with one plain
 // label, the most frequent case. It reports whether the stat was one.
 func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
-	if k != store.KindCounter && k != store.KindGauge || e.dialect == dialectProtobuf || e.created || c.Network() || !c.Plain() {
+	proto := e.dialect == dialectProtobuf
+	if k != store.KindCounter && k != store.KindGauge || e.created && !proto || c.Network() || !c.Plain() {
 		return false
 	}
 	l, ok := c.OnlyLabel()
@@ -390,7 +393,17 @@ func (e *exposer) simple(c *store.Cursor, k store.Kind) bool {
 	}
 	if l.Name != e.label {
 		e.label = l.Name
-		e.opening = append(append(append(e.opening[:0], '{'), e.labelName(l.Name, false)...), '=', '"')
+		if name := e.labelName(l.Name, false); proto {
+			e.opening = protobuf.AppendBytes(e.opening[:0], 1, name)
+		} else {
+			e.opening = append(append(append(e.opening[:0], '{'), name...), '=', '"')
+		}
+	}
+	if proto {
+		b := binary.AppendUvarint(append(e.labels[:0], 1<<3|2), uint64(len(e.opening)+protobuf.BytesLen(len(l.Value))))
+		e.labels = protobuf.AppendBytes(append(b, e.opening...), 2, l.Value)
+		e.proto.scalar(e.out, e.labels, c.Float(), e.sinceOf(c))
+		return true
 	}
 	b := append(e.out.buf, e.metric...)
 	b = append(b, e.opening...)

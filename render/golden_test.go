@@ -201,7 +201,7 @@ func TestFixedTagsAreEscaped(t *testing.T) {
 }
 
 // TestLabels shows tags whose names are reserved, come twice, need cleaning or
-// have no value.
+// have no value, and stats of the program with one tag, most of which take a fast path.
 func TestLabels(t *testing.T) {
 	st := newStore(store.Options{})
 	network := st.ScopeWith("", store.ScopeOptions{Network: true})
@@ -212,6 +212,10 @@ func TestLabels(t *testing.T) {
 	network.Counter("9.rq", tags.Tag{Name: "9", Value: "9"}, tags.Tag{Name: "quantile", Value: "q"}).Add(16)
 	network.Text("t", tags.Tag{Name: "text_value", Value: "x"}).Set("y")
 	st.Root().Counter("own", tags.Tag{Name: "empty", Value: ""}, tags.Tag{Name: "z", Value: "1"}, tags.Tag{Name: "a", Value: "2"}).Add(32)
+	for _, tag := range []tags.Tag{{Name: "a", Value: "1"}, {Name: "b", Value: "1"}, {Name: "b", Value: `"`}, {Name: "b", Value: "é"}} {
+		st.Root().Counter("one", tag).Add(64)
+		st.Root().Gauge("one.g", tag).Set(128)
+	}
 	checkForms(t, "labels", st, Options{TextReadouts: true})
 }
 

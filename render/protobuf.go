@@ -58,6 +58,9 @@ type protoFamily struct {
 	metrics []byte
 	unit    float64 // of the histogram in the exposition, in its own
 
+	since int64  // the time that was encoded last, Unix time in milliseconds
+	stamp []byte // since as a Timestamp
+
 	value  []byte // scratch: the value of a metric
 	part   []byte // scratch: a message in it
 	counts []uint64
