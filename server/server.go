@@ -66,6 +66,7 @@ type Config struct {
 	// overload.global_downstream_max_connections.
 	IgnoreGlobalLimit bool
 	// AdminAddressPath is a file to write the bound address to, before the server serves.
+	// If that fails, the server logs a critical message and goes on.
 	AdminAddressPath string
 	// Flush is the schedule of flushes. The server sets its Store and Logger, and
 	// extends Before and Initialized.

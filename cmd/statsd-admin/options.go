@@ -96,7 +96,7 @@ func flagSet(o *Options, r *rawOptions) *pflag.FlagSet {
 	fs.StringVar(&o.ConfigYAML, "config-yaml", "", "YAML or JSON `text` merged over the file")
 	fs.StringVar(&r.mode, "mode", "serve", "what to do: serve; validate: check the configuration and exit; init_only: initialize and exit")
 	fs.StringVar(&o.Product, "product-name", tags.DefaultProduct, "`name` used in metric prefixes, tags, headers and paths; envoy makes a drop-in for tools made for it")
-	fs.StringVar(&o.AdminAddressPath, "admin-address-path", "", "`file` to which the bound administration address is written")
+	fs.StringVar(&o.AdminAddressPath, "admin-address-path", "", "`file` to which the bound administration address is written; if that fails, the server logs a critical message and goes on")
 	fs.StringVar(&o.LocalAddressIPVersion, "local-address-ip-version", "v4", "IP version shown by the server, v4 or v6; it has no other effect")
 	r.baseID = uint32Value(o.BaseID)
 	fs.Var(&r.baseID, "base-id", "hot restart `number`: servers with different ones can run side by side")
