@@ -176,6 +176,23 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 	}
 }
 
+// TestEmptyArguments passes arguments that are variables without a value in scripts.
+func TestEmptyArguments(t *testing.T) {
+	for _, tt := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"lint", ""}, 2, "error: lint needs a URL, a file or -\n"},
+		{[]string{"man", ""}, 2, "error: Couldn't find match for argument: ''\n"},
+		{[]string{""}, 1, "error: Couldn't find match for argument: ''\n"},
+	} {
+		if status, stdout, stderr := invoke(strings.NewReader(""), tt.args...); status != tt.status || stdout != "" || stderr != tt.want {
+			t.Errorf("%q: status %d, %q, %q; want %d, %q", tt.args, status, stdout, stderr, tt.status, tt.want)
+		}
+	}
+}
+
 // TestClientOfAServer runs healthcheck and get against real servers, over TCP,
 // TLS and a unix socket.
 func TestClientOfAServer(t *testing.T) {

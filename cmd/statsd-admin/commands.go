@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (p *program) runCommand(ctx context.Context, c *command, args []string) int
 		return 0
 	}
 	if rest := c.flags.Args(); c.most >= 0 && len(rest) > c.most {
-		return p.failCommand(usageError{fmt.Errorf("error: Couldn't find match for argument: %s", rest[c.most])})
+		return p.failCommand(usageError{fmt.Errorf("error: Couldn't find match for argument: %s", cmp.Or(rest[c.most], "''"))})
 	}
 	return c.run(ctx)
 }

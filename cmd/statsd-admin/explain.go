@@ -79,6 +79,9 @@ func (p *program) explain(o *Options, r *rawOptions, exporter, files []string) i
 	if err := o.setMode(*r); err != nil {
 		return p.failCommand(usageError{err})
 	}
+	if i := slices.Index(files, ""); i >= 0 {
+		return p.failCommand(usageError{fmt.Errorf("error: argument %d is '', not a file, a line with a | or -", i+1)})
+	}
 	if len(exporter) > 0 {
 		if o.ConfigPath+o.ConfigYAML != "" {
 			name, _, _ := strings.Cut(exporter[0], "=")

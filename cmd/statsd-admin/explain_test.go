@@ -93,6 +93,7 @@ func TestExplainStatus(t *testing.T) {
 		{"no-config", "", []string{"-c", "/nowhere.yaml"}, 1, nil, []string{"bootstrap: open /nowhere.yaml: no such file or directory\n"}},
 		{"unknown-flag", "", []string{"--mode", "validate"}, 2, nil, []string{"error: Couldn't find match for argument: --mode\n"}},
 		{"no-value", "", []string{"-c"}, 2, nil, []string{"error: Missing a value for this argument: --config-path\n"}},
+		{"empty-argument", "", []string{"a:1|c", ""}, 2, nil, []string{"error: argument 2 is '', not a file, a line with a | or -\n"}},
 		{"bad-product", "", []string{"--product-name", "a b"}, 2, nil, []string{"error: invalid product-name 'a b'"}},
 	}
 	for _, tt := range tests {

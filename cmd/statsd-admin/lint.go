@@ -53,7 +53,7 @@ func (p *program) lintCommand() *command {
 			"the exposition cannot be read or for a wrong command line.\n",
 		flags: fs,
 		run: func(ctx context.Context) int {
-			if fs.NArg() == 0 {
+			if fs.Arg(0) == "" {
 				return p.failCommand(usageError{errors.New("error: lint needs a URL, a file or -")})
 			}
 			clean, err := p.lint(ctx, &c, format, fs.Arg(0))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -203,7 +204,7 @@ func parseFlags(fs *pflag.FlagSet, args []string) error {
 		rest = rest[:dash]
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("error: Couldn't find match for argument: %s%s", rest[0], suggestion(nearestArgument(fs, rest[0])))
+		return fmt.Errorf("error: Couldn't find match for argument: %s%s", cmp.Or(rest[0], "''"), suggestion(nearestArgument(fs, rest[0])))
 	}
 	return nil
 }
