@@ -121,7 +121,7 @@ func TestNoPlaceIsLeft(t *testing.T) {
 	ca := newAuthority(t)
 	for name, cfg := range map[string]*tls.Config{"plain": nil, "tls": ca.settings(tls.NoClientCert)} {
 		t.Run(name, func(t *testing.T) {
-			log := make(chan Access, 1)
+			log := make(chan Access, 2)
 			s := start(t, Config{TLS: cfg, Limits: Limits{Connections: 1}, AccessLog: func(a Access) { log <- a }})
 			for range 1 + reservedConnections {
 				c := new(conn)
@@ -134,8 +134,9 @@ func TestNoPlaceIsLeft(t *testing.T) {
 			c := dial(t, s)
 			got, err := io.ReadAll(c)
 			if cfg != nil {
-				if len(got) > 0 || err != nil {
-					t.Errorf("%q, %v", got, err)
+				_, second := io.ReadAll(dial(t, s)) // the first is done with
+				if len(got) > 0 || err != nil || second != nil || s.metrics.rejected.Value() != 2 || len(log) > 0 {
+					t.Errorf("%q, %v, %v, %d rejected, %d answers in the log", got, err, second, s.metrics.rejected.Value(), len(log))
 				}
 				return
 			}
