@@ -41,3 +41,19 @@ func TestOneOverrideCopiesFew(t *testing.T) {
 		t.Errorf("one change allocates %d bytes with 10 overrides, %d with 9,990; want at most 16 KiB more", few, many)
 	}
 }
+
+// TestAnswersShareBuffers expects a small answer to take much less memory than the
+// buffer that holds it while it is made.
+func TestAnswersShareBuffers(t *testing.T) {
+	s := newServer(t, Config{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const requests = 100
+	for range requests {
+		s.Request("GET", "/ready", nil)
+	}
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) / requests; got > responseBuffer/4 {
+		t.Errorf("%d bytes for each answer", got)
+	}
+}

@@ -268,8 +268,7 @@ func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Fie
 		principal: Principal{Role: RoleAdmin}}
 	r.setTarget(pathAndQuery)
 	reply := new(Reply)
-	w, release := s.response(memory{reply, s.session()}, r)
-	defer release()
+	w := s.response(memory{reply, s.session()}, r)
 	var err error
 	if refused := s.checkOwn(r); refused != nil {
 		err = w.finish(w.text(refused.status, refused.reason))

@@ -257,8 +257,7 @@ func (s *Server) member(e *Endpoint, target string, to io.Writer) error {
 	r := &Request{method: "GET", proto: "HTTP/1.1", host: "localhost", closing: s.session(), principal: Principal{Role: RoleAdmin}, bundled: true}
 	r.setTarget(target)
 	transport := &memberTransport{to: to, stop: s.session()}
-	w, release := s.response(transport, r)
-	defer release()
+	w := s.response(transport, r)
 	err := w.finish(s.dispatch(e, w, r))
 	for _, f := range r.after {
 		f()

@@ -180,7 +180,7 @@ func TestClustersAreStreamed(t *testing.T) {
 			allocs = testing.AllocsPerRun(2, func() {
 				r := &Request{query: Query{{"format", format}}}
 				sink := discard{}
-				w, release := s.response(&sink, r)
+				w := s.response(&sink, r)
 				if err := w.finish(s.clusters(w, r)); err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +188,6 @@ func TestClustersAreStreamed(t *testing.T) {
 				if sink.longest > 2*responseBuffer {
 					t.Errorf("%s: a chunk of %d bytes", format, sink.longest)
 				}
-				release()
 			})
 			return allocs, bytes
 		}
@@ -232,11 +231,10 @@ func TestClustersStopWhenTheClientIsGone(t *testing.T) {
 		source := &manyClusters{clusters: 1000, hosts: 10}
 		s := newServer(t, Config{Sources: Sources{Clusters: source}})
 		r := &Request{query: Query{{"format", format}}}
-		w, release := s.response(&discard{gone: true}, r)
+		w := s.response(&discard{gone: true}, r)
 		if err := s.clusters(w, r); err == nil {
 			t.Errorf("%s: no error though no client reads", format)
 		}
-		release()
 		if source.seen > 100 {
 			t.Errorf("%s: asked for %d clusters", format, source.seen)
 		}

@@ -336,9 +336,8 @@ func TestConfigIsStreamed(t *testing.T) {
 			made = 0
 			sink := discard{gone: gone}
 			r := &Request{query: query}
-			w, release := s.response(&sink, r)
+			w := s.response(&sink, r)
 			err := w.finish(s.configDump(w, r))
-			release()
 			switch {
 			case gone && (err == nil || made > 50):
 				t.Errorf("%v: %d elements for a client that is gone, %v", query, made, err)

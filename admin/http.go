@@ -78,8 +78,7 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	r.host = r.Header("host")
 
 	x := s.exchange(c, r)
-	w, release := s.response(x, r)
-	defer release()
+	w := s.response(x, r)
 	var err error
 	switch {
 	case refused != nil:
@@ -120,15 +119,13 @@ func scrapeTimeout(seconds string, limit time.Duration) time.Duration {
 	return time.Duration(f * float64(time.Second))
 }
 
-// response returns an empty response to r that is sent with t, and a function that
-// releases its buffer.
-func (s *Server) response(t transport, r *Request) (*Response, func()) {
+// response returns an empty response to r that is sent with t.
+func (s *Server) response(t transport, r *Request) *Response {
 	buf, _ := s.buffers.Get().(*[]byte)
-	w := &Response{
-		server: s, transport: t, buf: (*buf)[:0],
+	return &Response{
+		server: s, transport: t, buf: (*buf)[:0], pooled: buf,
 		status: 200, contentType: typeText, encodings: r.headers("accept-encoding"), withoutBody: r.method == "HEAD",
 	}
-	return w, func() { s.buffers.Put(buf) }
 }
 
 // unreadable answers input that the library could not parse as a request, and closes
@@ -163,8 +160,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	}
 	x := s.exchange(c, r)
 	x.closing, c.linger = true, true
-	w, release := s.response(x, r)
-	defer release()
+	w := s.response(x, r)
 	s.done(w, r, start, w.finish(w.text(status, reason)))
 }
 
@@ -177,8 +173,7 @@ func (s *Server) rejectConnection(c *conn) {
 	}
 	r := &Request{proto: "HTTP/1.1", peer: peerName(c), listener: c.listener, closing: s.session()}
 	x := &exchange{conn: c, limits: &Limits{StreamStall: 100 * time.Millisecond}, closing: true}
-	w, release := s.response(x, r)
-	defer release()
+	w := s.response(x, r)
 	w.SetHeader("retry-after", "1")
 	s.done(w, r, s.now(), w.finish(w.text(503, "too many connections\n")))
 	_ = c.Conn.Close()

@@ -55,8 +55,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 	if r.listener.open && r.principal.Name == "" {
 		s.warnExposed()
 	}
-	w, release := s.response(t, r)
-	defer release()
+	w := s.response(t, r)
 	var err error
 	if refused != nil {
 		t.hangUp()

@@ -198,8 +198,7 @@ func TestRefusalsDoNotFillTheAuditLog(t *testing.T) {
 			for range failuresPerSec {
 				s.refusals.note(netip.Addr{}, now)
 			}
-			w, release := s.response(memory{reply: new(Reply)}, r)
-			defer release()
+			w := s.response(memory{reply: new(Reply)}, r)
 			if err := s.answer(w, r, false); err != nil || len(s.Audit(1000)) != allowed+2*failuresPerSec+1 {
 				t.Errorf("another address has no entry of its own: %v, %d entries", err, len(s.Audit(1000)))
 			}

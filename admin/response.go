@@ -51,7 +51,8 @@ type transport interface {
 type Response struct {
 	server    *Server
 	transport transport
-	buf       []byte // not sent yet; its capacity never grows
+	buf       []byte  // not sent yet; its capacity never grows
+	pooled    *[]byte // the memory of buf
 
 	status      int
 	contentType string
@@ -350,6 +351,7 @@ func (w *Response) fault(err error) {
 // release returns the response's buffers and encoder.
 func (w *Response) release() {
 	w.releaseSlot()
+	w.server.buffers.Put(w.pooled)
 	if w.encoder != nil {
 		w.server.compressors.give(w.encoding, w.encoder)
 	}

@@ -83,8 +83,7 @@ func (s *Server) answerPlain(c *conn, err error) {
 	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, listener: c.listener, closing: s.session()}
 	x := s.exchange(plain, r)
 	x.closing = true
-	w, release := s.response(x, r)
-	defer release()
+	w := s.response(x, r)
 	s.done(w, r, s.now(), w.finish(w.text(400, "this port speaks TLS: use https\n")))
 	_ = plain.Close()
 }

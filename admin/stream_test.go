@@ -654,7 +654,7 @@ func TestNoSlotIsHeldWhileTheEndIsSent(t *testing.T) {
 	s := newServer(t, Config{})
 	for _, err := range []error{nil, ErrGone} {
 		watcher := &slotRecorder{memory: memory{reply: new(Reply)}, slots: newSlots(2)}
-		w, release := s.response(watcher, &Request{method: "GET"})
+		w := s.response(watcher, &Request{method: "GET"})
 		w.slots = watcher.slots
 		for range 2 {
 			if _, err := w.Write(make([]byte, responseBuffer)); err != nil {
@@ -665,7 +665,6 @@ func TestNoSlotIsHeldWhileTheEndIsSent(t *testing.T) {
 			t.Error("the response holds no slot while it is rendered")
 		}
 		_ = w.finish(err)
-		release()
 		if watcher.held != 0 || len(watcher.slots) != 0 {
 			t.Errorf("after %v: %d slots held while the end is sent, %d at last", err, watcher.held, len(watcher.slots))
 		}
@@ -691,14 +690,13 @@ func TestChunksAreSmall(t *testing.T) {
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	for _, encoding := range []string{"", "gzip", "zstd"} {
 		watcher := &chunkRecorder{memory: memory{reply: new(Reply)}}
-		w, release := s.response(watcher, &Request{method: "GET", fields: []Field{{"accept-encoding", encoding}}})
+		w := s.response(watcher, &Request{method: "GET", fields: []Field{{"accept-encoding", encoding}}})
 		if _, err := w.Write(noise); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.finish(nil); err != nil || w.encoding != encoding {
 			t.Errorf("%q: encoding %q, %v", encoding, w.encoding, err)
 		}
-		release()
 		if got := slices.Max(watcher.sizes); got > 64<<10 || len(watcher.sizes) < 16 {
 			t.Errorf("%q: %d chunks of up to %d bytes", encoding, len(watcher.sizes), got)
 		}
