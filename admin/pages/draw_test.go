@@ -13,6 +13,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/clocktest"
+	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -350,6 +351,61 @@ func TestSmallHistograms(t *testing.T) {
 		"<path class='base' d='M0 19.75h96'/></svg>"
 	if got := drawn(func(v *view) { v.miniHistogram(hist.Merge().Cumulative) }); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestTheWayToAPrefix expects a link for each part of a prefix but the last, which is
+// where one is.
+func TestTheWayToAPrefix(t *testing.T) {
+	links := regexp.MustCompile(`<a href='explorer([^']*)'>([^<]*)</a>`)
+	for _, tt := range []struct{ prefix, tag, want string }{
+		{"", "", "[All stats ]"},
+		{"a.", "", "[All stats ] / a."},
+		{"a.bc.d.", "", "[All stats ] / [a. ?prefix=a.][bc. ?prefix=a.bc.]d."},
+		{"a.bc.d", "", "[All stats ] / [a. ?prefix=a.][bc. ?prefix=a.bc.]d"},
+		{"a.bc.", "site", "[All stats ] / [a. ?prefix=a.][bc. ?prefix=a.bc.] / tag site"},
+		{"", "site", "[All stats ] / tag site"},
+	} {
+		got := drawn(func(v *view) {
+			v.page = &row{path: "explorer"}
+			v.crumbs(store.Explore{Prefix: tt.prefix, Tag: tt.tag})
+		})
+		if got = links.ReplaceAllString(got, "[$2 $1]"); got != "<p class='crumbs'>"+tt.want+"</p>\n" {
+			t.Errorf("%q, tag %q: %s, want %s", tt.prefix, tt.tag, got, tt.want)
+		}
+	}
+}
+
+// TestFaultsAreMarked expects a mark from the fault to the end of a line.
+func TestFaultsAreMarked(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		at   int
+		want string
+	}{
+		{"bad:1", -1, "bad:1"}, {"bad:1", 0, "[bad:1]"}, {"bad:1\x00", 3, "bad[:1␀]"}, {"bad:1", 5, "bad:1[]"}, {"bad:1", 9, "bad:1[]"}, {"", 0, "(empty)"},
+	} {
+		got := drawn(func(v *view) { v.faulty(tt.line, tt.at) })
+		if got = strings.NewReplacer("<mark class='bad'>", "[", "</mark>", "]").Replace(got); got != tt.want {
+			t.Errorf("%q from %d: %s, want %s", tt.line, tt.at, got, tt.want)
+		}
+	}
+}
+
+// TestIngestShowsTen expects the first ten names and tags, and the ten newest series.
+func TestIngestShowsTen(t *testing.T) {
+	var rep report.Report
+	for i := range 12 {
+		name := fmt.Sprintf("n%02d", i)
+		rep.TopSeries = append(rep.TopSeries, report.NameCount{Name: name, Count: 1})
+		rep.Newest = append(rep.Newest, report.NewSeries{Name: name, Time: testNow})
+	}
+	rep.TopTags = rep.TopSeries
+	got := drawn(func(v *view) { v.r = new(admin.Request); v.tops(&rep) })
+	for name, want := range map[string]int{"n00": 2, "n01": 2, "n02": 3, "n09": 3, "n10": 1, "n11": 1} {
+		if n := strings.Count(got, ">"+name+"<"); n != want {
+			t.Errorf("%s is in %d tables, want %d", name, n, want)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (v *view) heat(columns []history.Point, l *histogram.Layout, log bool) {
 	a := newAxis(all, log)
 	n := binCount(all, a, heatRows)
 	cells := make([][]bin, len(columns))
-	most := uint64(1)
+	var most uint64
 	for i := range columns {
 		cells[i] = bins(&histogram.Snapshot{Interval: columns[i].Stats, Cumulative: columns[i].Stats}, a, n)
 		for _, b := range cells[i] {
@@ -84,7 +84,7 @@ func (v *view) strip(rows []history.Point, a axis, n int) {
 	}
 	slices.Reverse(rows)
 	cells := make([][]bin, len(rows))
-	most, total := uint64(1), uint64(0)
+	var most, total uint64
 	for i := range rows {
 		total += rows[i].Stats.Count()
 		cells[i] = bins(&histogram.Snapshot{Interval: rows[i].Stats, Cumulative: rows[i].Stats}, a, n)
