@@ -12,3 +12,12 @@ func (w *Watch) NoteEnds(n int) {
 
 // NamesHeld returns how many names of families and tags there are.
 func (s *Store) NamesHeld() int { return s.names.byKey.Len() }
+
+// DropIndex removes the index of the chunks of a finished walk, and reports whether there
+// was one.
+func (sel *Selection) DropIndex(set NameSet) bool {
+	s := sel.byName[set].Load()
+	had := s.index != nil
+	s.index = nil
+	return had
+}

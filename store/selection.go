@@ -230,8 +230,14 @@ func (p *picker) take(c *Cursor, ids []id) {
 	}
 }
 
-// find returns the index of the chunk ids in old, -1 if it is not there.
+// find returns the index of the chunk ids in old, -1 if it is not there. The chunk is
+// usually at the same place; the index costs several times as much.
 func (p *picker) find(ids []id) int {
+	if p.at < len(p.old.chunks) {
+		if old := p.old.chunks[p.at].ids; &old[0] == &ids[0] && len(old) == len(ids) {
+			return p.at
+		}
+	}
 	if n, ok := p.old.index[&ids[0]]; ok && len(p.old.chunks[n].ids) == len(ids) {
 		return n
 	}
