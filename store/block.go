@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -31,6 +32,14 @@ type atomicBits [slotsPerBlock / 64]atomic.Uint64
 func (b *atomicBits) has(i int) bool { return b[i/64].Load()>>(i%64)&1 != 0 }
 func (b *atomicBits) set(i int)      { b[i/64].Or(1 << (i % 64)) }
 func (b *atomicBits) clear(i int)    { b[i/64].And(^uint64(1 << (i % 64))) }
+
+// count returns the number of bits that are set.
+func (b *bitset) count() (n int) {
+	for _, m := range b {
+		n += bits.OnesCount64(m)
+	}
+	return n
+}
 
 // setAll sets the bits that are set in other, which can be nil.
 func (b *bitset) setAll(other *bitset) {
@@ -154,6 +163,7 @@ type block struct {
 	carried atomic.Pointer[atomicBits] // marks that a Watch took, for the next flush; nil: none yet
 	asked   atomicBits                 // looked up by name since the last sweep, of stats that expire
 	ending  atomicBits                 // about to end: a lookup by name has to wait for Store.mu
+	changed bitset                     // in the last flush that found any; guarded by Store.flushMu
 	fresh   bitset                     // updated since the last sweep, for eviction; guarded by Store.flushMu
 	offset  [slotsPerBlock]uint32      // of the record in arena
 	owners  owners                     // scopes that hold the stats

@@ -59,39 +59,62 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		ns[i] = b.n
 	}
 	s.mu.Unlock()
+	var changed []*block // maybe
+	counters := 0        // of them changed, at most
 	for i, b := range blocks {
 		if o.HistogramsOnly && b.variant != variantHistogram {
 			continue
 		}
+		ended := endedOf[b.index]
+		if b.pg != nil && ended == nil && b.unchanged(ns[i]) {
+			continue
+		}
 		// Final is read before marks are taken: see keepUnsent.
-		final, ended := b.final.copy(), endedOf[b.index]
-		var changed bitset
+		final := b.final.copy()
+		b.changed = bitset{}
 		switch b.variant {
 		case variantCounter:
-			b.pg.takeTouched(&changed, ns[i])
-			b.takeCarried(&changed)
-			changed.setAll(ended)
-			changed.clearAll(&final)
-			b.latchCounters(snap, &changed)
+			b.pg.takeTouched(&b.changed, ns[i])
+			b.takeCarried(&b.changed)
+			b.changed.setAll(ended)
+			b.changed.clearAll(&final)
+			counters += b.changed.count()
 		case variantGauge, variantFloat:
-			b.takeGauges(&changed, &final, ns[i])
-			snap.addGauges(b, &changed)
+			b.takeGauges(&b.changed, &final, ns[i])
+			snap.addGauges(b, &b.changed)
 		case variantHistogram:
-			b.mergeHistograms(snap, &changed, &final, ended, ns[i], o.SkipHistograms)
+			b.mergeHistograms(snap, &b.changed, &final, ended, ns[i], o.SkipHistograms)
 		case variantText:
-			b.takeTexts(&changed, ns[i]) // first: what is set in between is in this snapshot and the next
+			b.takeTexts(&b.changed, ns[i]) // first: what is set in between is in this snapshot and the next
 			snap.addTexts(b, ns[i])
 		}
 		b.final.setAll(ended)
-		b.note(&changed, seconds)
-		for _, w := range s.watches {
-			w.of(b).pending.setAll(&changed)
+		changed = append(changed, b)
+	}
+	snap.counters = make([]counterChange, 0, counters) // growing it would take longer than the rest
+	for _, b := range changed {
+		if b.variant == variantCounter {
+			b.latchCounters(snap, &b.changed)
 		}
-		if o.Totals {
-			snap.keep(b, ns[i])
+		b.note(&b.changed, seconds)
+		for _, w := range s.watches {
+			w.of(b).pending.setAll(&b.changed)
+		}
+	}
+	if o.Totals {
+		for i, b := range blocks {
+			if !o.HistogramsOnly || b.variant == variantHistogram {
+				snap.keep(b, ns[i])
+			}
 		}
 	}
 	return snap
+}
+
+// unchanged reports whether no mark of the first n counters or gauges of b waits for
+// a flush.
+func (b *block) unchanged(n int) bool {
+	return b.carried.Load() == nil && b.parents.Load() == nil && b.pg.unmarked(n)
 }
 
 // bitsByBlock returns the slots of ids as bits, by block index.

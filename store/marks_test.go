@@ -31,3 +31,21 @@ func TestMarksAreDroppedOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// TestOneMarkIsEnough: a mark at any place makes a page marked, and is taken with the
+// number of stats that it belongs to.
+func TestOneMarkIsEnough(t *testing.T) {
+	p := newPages()[0]
+	p.blk = new(block)
+	for i := range slotsPerBlock {
+		if !p.unmarked(slotsPerBlock) {
+			t.Fatalf("marked before word %d is", i)
+		}
+		p.word(i).set(0)
+		var want, seen, taken bitset
+		want.set(i)
+		if p.unmarked(i+1) || !p.eachTouched(&seen, i+1) || !p.takeTouched(&taken, i+1) || seen != want || taken != want {
+			t.Errorf("the mark of word %d is not seen: %x, taken %x", i, seen, taken)
+		}
+	}
+}

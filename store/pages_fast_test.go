@@ -73,7 +73,7 @@ func TestPagesOfSlots(t *testing.T) {
 		}
 	}
 	var seen bitset
-	if !b.pg.eachTouched(&seen, b.n) || seen != only {
+	if b.pg.unmarked(b.n) || !b.pg.eachTouched(&seen, b.n) || seen != only {
 		t.Errorf("marked are %x", seen)
 	}
 	if first, other := counters[first].Total(), counters[other].Total(); first != 5 || other != 7 {
@@ -92,7 +92,7 @@ func TestPagesOfSlots(t *testing.T) {
 	if !b.pg.takeTouched(&taken, b.n) || taken != only { // which the flush below does not see again
 		t.Errorf("taken are %x, want %x", taken, only)
 	}
-	if b.pg.takeTouched(&taken, b.n) || b.pg.eachTouched(&taken, b.n) || b.pg.written(first) {
+	if b.pg.takeTouched(&taken, b.n) || b.pg.eachTouched(&taken, b.n) || b.pg.written(first) || !b.pg.unmarked(b.n) {
 		t.Error("marks are taken twice")
 	}
 

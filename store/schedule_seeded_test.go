@@ -23,9 +23,9 @@ func TestSeededBugs(t *testing.T) {
 		{"slot-replaced", "word_fast.go", "	if atomic.LoadPointer(at) == nil {\n", "	if true {\n"},
 		{"slot-without-lock", "word_fast.go", "	p.blk.hotMu.Lock()\n	defer p.blk.hotMu.Unlock()\n", ""},
 		{"base-read-late", "counter.go", "	return b.pg.total(i) - from\n", "	total := b.pg.total(i)\n	schedule.Point()\n	if base := b.base.Load(); base != nil {\n		from = base[i].total.Load()\n	}\n	return total - from\n"},
-		{"gauge-value-first", "flush.go", "			b.takeGauges(&changed, &final, ns[i])\n			snap.addGauges(b, &changed)\n", "			b.pg.eachTouched(&changed, ns[i])\n			snap.addGauges(b, &changed)\n			b.takeGauges(&changed, &final, ns[i])\n"},
+		{"gauge-value-first", "flush.go", "			b.takeGauges(&b.changed, &final, ns[i])\n			snap.addGauges(b, &b.changed)\n", "			b.pg.eachTouched(&b.changed, ns[i])\n			snap.addGauges(b, &b.changed)\n			b.takeGauges(&b.changed, &final, ns[i])\n"},
 		{"latch-late", "flush.go", "			b.latch[i] = total\n", "			b.latch[i] = b.pg.total(i)\n"},
-		{"ended-not-reported", "flush.go", "			changed.setAll(ended)\n			changed.clearAll(&final)\n			b.latchCounters", "			changed.clearAll(&final)\n			changed.clearAll(ended)\n			b.latchCounters"},
+		{"ended-not-reported", "flush.go", "			b.changed.setAll(ended)\n			b.changed.clearAll(&final)\n", "			b.changed.clearAll(&final)\n			if ended != nil {\n				b.changed.clearAll(ended)\n			}\n"},
 		{"asked-not-noted", "flush.go", "		b.asked.set(i)\n", ""},
 		{"asked-noted-late", "flush.go", "		b.asked.set(i)\n		schedule.Point()\n	}\n	return !b.ending.has(i)\n", "		ending := b.ending.has(i)\n		schedule.Point()\n		b.asked.set(i)\n		return !ending\n	}\n	return !b.ending.has(i)\n"},
 		{"asked-read-first", "flush.go", "	b.ending.set(i) // before asked is read; see block.lease\n	schedule.Point()\n	if b.asked.has(i) ||", "	asked := b.asked.has(i)\n	schedule.Point()\n	b.ending.set(i)\n	if asked ||"},
@@ -34,6 +34,6 @@ func TestSeededBugs(t *testing.T) {
 		{"carried-late", "watch.go", "	c.setAll(&marked)\n	b.pg.dropTouched(&marked)\n", "	b.pg.dropTouched(&marked)\n	schedule.Point()\n	c.setAll(&marked)\n"},
 		{"carried-read-first", "removal.go", "		written := b.pg.written(i) // first: Poll moves marks from there to carried\n		schedule.Point()\n		return written || b.carries(i)\n", "		carries := b.carries(i)\n		schedule.Point()\n		return carries || b.pg.written(i)\n"},
 		{"released-under-view", "removal.go", "s.removed[n].epoch < oldest", "s.removed[n].epoch <= oldest"},
-		{"final-too-early", "flush.go", "			changed.setAll(ended)\n			changed.clearAll(&final)\n			b.latchCounters", "			b.final.setAll(ended)\n			final = b.final.copy()\n			changed.setAll(ended)\n			changed.clearAll(&final)\n			b.latchCounters"},
+		{"final-too-early", "flush.go", "			b.changed.setAll(ended)\n			b.changed.clearAll(&final)\n", "			b.final.setAll(ended)\n			final = b.final.copy()\n			b.changed.setAll(ended)\n			b.changed.clearAll(&final)\n"},
 	})
 }

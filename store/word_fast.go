@@ -226,17 +226,49 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 }
 
 func takeTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
-	for i := 0; i < n; i += 8 {
-		at := (*uint64)(unsafe.Pointer(&touch[i]))
-		if atomic.LoadUint64(at) == 0 {
+	for row := 0; row < n; row += 64 {
+		if !marked(touch, row) {
 			continue
 		}
-		schedule.Point()
-		dst[i/64] |= gather(atomic.SwapUint64(at, 0)) << (i % 64)
-		schedule.Point()
-		any = true
+		for i := row; i < min(row+64, n); i += 8 {
+			at := (*uint64)(unsafe.Pointer(&touch[i]))
+			if atomic.LoadUint64(at) == 0 {
+				continue
+			}
+			schedule.Point()
+			dst[i/64] |= gather(atomic.SwapUint64(at, 0)) << (i % 64)
+			schedule.Point()
+			any = true
+		}
 	}
 	return any
+}
+
+// marked reports whether any of the 64 marks from touch[row] on is set.
+func marked(touch *[slotsPerBlock]uint8, row int) bool {
+	m := (*[8]uint64)(unsafe.Pointer(&touch[row]))
+	return atomic.LoadUint64(&m[0])|atomic.LoadUint64(&m[1])|atomic.LoadUint64(&m[2])|atomic.LoadUint64(&m[3])|
+		atomic.LoadUint64(&m[4])|atomic.LoadUint64(&m[5])|atomic.LoadUint64(&m[6])|atomic.LoadUint64(&m[7]) != 0
+}
+
+// unmarked reports whether none of the first n words has a mark.
+func (p *page) unmarked(n int) bool {
+	for s := -1; s < p.nslots; s++ {
+		touch := &p.touch
+		if s >= 0 {
+			sp := p.slot(s)
+			if sp == nil {
+				continue
+			}
+			touch = &sp.touch
+		}
+		for row := 0; row < n; row += 64 {
+			if marked(touch, row) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // gather returns the low bits of the eight bytes of b, each of which is 0 or 1.
@@ -280,11 +312,14 @@ func (p *page) eachTouched(dst *bitset, n int) (any bool) {
 }
 
 func eachTouched(touch *[slotsPerBlock]uint8, dst *bitset, n int) (any bool) {
-	for i := 0; i < n; i += 8 {
-		if b := atomic.LoadUint64((*uint64)(unsafe.Pointer(&touch[i]))); b != 0 {
-			dst[i/64] |= gather(b) << (i % 64)
-			any = true
+	for row := 0; row < n; row += 64 {
+		if !marked(touch, row) {
+			continue
 		}
+		for i := row; i < min(row+64, n); i += 8 {
+			dst[i/64] |= gather(atomic.LoadUint64((*uint64)(unsafe.Pointer(&touch[i])))) << (i % 64)
+		}
+		any = true
 	}
 	return any
 }

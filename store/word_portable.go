@@ -73,6 +73,16 @@ func (p *page) takeTouched(dst *bitset, n int) (any bool) {
 	return any
 }
 
+// unmarked reports whether none of the first n words has a mark.
+func (p *page) unmarked(n int) bool {
+	for i := range n {
+		if p.touched(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // dropTouched clears the marks of the words in which.
 func (p *page) dropTouched(which *bitset) {
 	for i := range p.words {
