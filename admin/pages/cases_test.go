@@ -192,7 +192,7 @@ func TestClustersByColumn(t *testing.T) {
 func TestClusterColumns(t *testing.T) {
 	srv := world(t, "plain", nil)
 	for target, want := range map[string]string{
-		"clusters?filter=plain&tsv=clusters":  "plain\tAPI plain\t1/4\t2 failed active health check, 1 ejected as outlier, 1 degraded by health check\t\t\t100000\t100\t90\t\t812/1024 10/10\t98.5\t\n",
+		"clusters?filter=plain&tsv=clusters":  "plain\tAPI plain\t1/4\t2 failed active health checks, 1 ejected as outlier, 1 degraded by health check\t\t\t100000\t100\t90\t\t812/1024 10/10\t98.5\t\n",
 		"clusters?cluster=plain&tsv=breakers": "Connections\t1000/1024\t0/18446744073709551615\t\nPending requests\t0/0\t0/0\t\nRequests\t812/1024\t10/10\t\nRetries\t1/3\t0/0\t\n",
 	} {
 		if _, got, _ := strings.Cut(string(request(srv, target, "").Body), "\n"); got != want {

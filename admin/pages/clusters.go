@@ -98,6 +98,9 @@ func (c *clusterRow) why() string {
 	slices.SortStableFunc(list, func(a, b reason) int { return cmp.Compare(b.n, a.n) })
 	var words []string
 	for _, r := range list {
+		if r.n > 1 {
+			r.word = strings.Replace(r.word, "health check", "health checks", 1)
+		}
 		words = append(words, count(r.n)+" "+r.word)
 	}
 	return strings.Join(words, ", ")
