@@ -1,7 +1,8 @@
 // Package graphite sends stats to Graphite in its plaintext protocol over TCP.
 //
 // Counters are sent as increments, gauges as values, and histograms as the fields of
-// StatsD's timers. Each line has the time of its flush. Text readouts are not sent.
+// StatsD's timers. Each line has the time of its flush, also after the clock was set back.
+// Text readouts are not sent.
 // Package sinkqueue describes what happens to increments while the receiver is down.
 package graphite
 
