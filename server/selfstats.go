@@ -70,12 +70,9 @@ func (g *selfStats) init(sc *store.Scope, cfg Config) {
 // refresh updates the gauges before a flush.
 func (s *Server) refresh(now time.Time) {
 	g := &s.gauges
-	m := admin.ProcessMemory()
 	g.uptime.Set(uint64(s.uptime(now) / time.Second))
 	s.hot.refresh(g, s.connections())
-	g.allocated.Set(m.Allocated)
-	g.heapSize.Set(m.HeapSize)
-	g.physical.Set(m.TotalPhysicalBytes)
+	s.refreshMemory()
 	g.state.Set(uint64(s.life.State()))
 	g.recentLookups.Set(s.store.Symbols().RecentTotal())
 	g.collisions.Set(s.store.Collisions())
@@ -89,6 +86,14 @@ func (s *Server) refresh(now time.Time) {
 	for _, p := range s.ports {
 		p.refresh()
 	}
+}
+
+// refreshMemory updates the gauges of the memory.
+func (s *Server) refreshMemory() {
+	m := admin.ProcessMemory()
+	s.gauges.allocated.Set(m.Allocated)
+	s.gauges.heapSize.Set(m.HeapSize)
+	s.gauges.physical.Set(m.TotalPhysicalBytes)
 }
 
 // notePortable logs that increments are slower than they can be.

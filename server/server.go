@@ -608,6 +608,7 @@ func (s *Server) listen() (err error) {
 // startServing lets the parts of the server begin that wait for a predecessor. The address
 // file is complete by then.
 func (s *Server) startServing() {
+	s.refreshMemory() // live pages show it before the first flush
 	if s.hasAdminPort() {
 		s.writeAddress()
 	}
