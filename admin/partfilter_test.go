@@ -16,6 +16,12 @@ func TestSlowFilters(t *testing.T) {
 			t.Errorf("%s: %d %s", target, r.Status, r.Body)
 		}
 	}
+	for _, budget := range []time.Duration{-1, time.Hour} {
+		s := newServer(t, Config{Sources: w.sources(), Limits: Limits{RegexBudget: budget}})
+		if r := s.Request("GET", "/clusters?filter=x", nil); r.Status != 200 {
+			t.Errorf("with the budget %v: %d %s", budget, r.Status, r.Body)
+		}
+	}
 	busy := newServer(t, Config{Sources: w.sources(), Limits: Limits{RegexParallel: 1}})
 	busy.regexes.wait = time.Millisecond
 	if !busy.regexes.enter(busy.session()) {

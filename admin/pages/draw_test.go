@@ -376,6 +376,40 @@ func TestTheWayToAPrefix(t *testing.T) {
 	}
 }
 
+// TestOpenedIsAMomentOfThePast expects the present for other values.
+func TestOpenedIsAMomentOfThePast(t *testing.T) {
+	ms := testNow.UnixMilli()
+	for value, want := range map[string]int64{"": ms, "x": ms, "-5": ms, "0": ms, "1": 1, fmt.Sprint(ms - 1): ms - 1, fmt.Sprint(ms + 1): ms, "99999999999999999999": ms} {
+		v := &view{now: testNow, query: []admin.Pair{{Name: "opened", Value: value}}}
+		if got := v.opened().UnixMilli(); got != want {
+			t.Errorf("%q: %d, want %d", value, got, want)
+		}
+	}
+}
+
+// TestPlotOfAnEmptyInterval expects the summary of all values.
+func TestPlotOfAnEmptyInterval(t *testing.T) {
+	layout, err := histogram.NewLayout(histogram.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hist := histogram.New(layout)
+	for recorded := range 2 {
+		hist.Merge()
+		hist.RecordFloat(7, 1)
+		s := &both{hist.Merge(), "Interval", "Since the start", false}
+		want := "aria-label='Interval: 1 values, median 7"
+		if recorded == 1 {
+			s.Interval = layout.Empty()
+			want = "aria-label='Since the start: 2 values, median 7"
+		}
+		a := newAxis(s.Cumulative, false)
+		if got := drawn(func(v *view) { v.plot(s, a, bins(s.Snapshot, a, 4), false) }); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // TestFaultsAreMarked expects a mark from the fault to the end of a line.
 func TestFaultsAreMarked(t *testing.T) {
 	for _, tt := range []struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,36 @@ func world(t testing.TB, text string, change func(*admin.Config)) *admin.Server 
 		t.Fatal(err)
 	}
 	return srv
+}
+
+// TestPathsOfPagesAreTaken expects an error if the program has a page of its own.
+func TestPathsOfPagesAreTaken(t *testing.T) {
+	for _, path := range []string{Prefix + "stats", "/ui"} {
+		srv, err := admin.New(admin.Config{Store: store.New(store.Options{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.Handle(admin.Endpoint{Path: path, Serve: toPages}); err != nil {
+			t.Fatal(err)
+		}
+		if err := Add(srv); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestOrderByType expects stats in the order of the names of their kinds.
+func TestOrderByType(t *testing.T) {
+	srv := full(t, nil)
+	for dir, want := range map[string]string{"asc": "counter gauge histogram text readout", "desc": "text readout histogram gauge counter"} {
+		var kinds []string
+		for row := range strings.Lines(string(request(srv, "stats?sort=type&tsv=stats&rows=1000&dir="+dir, "").Body)) {
+			kinds = append(kinds, strings.Split(row, "\t")[1])
+		}
+		if got := strings.Join(slices.Compact(kinds[1:]), " "); got != want {
+			t.Errorf("%s: %s", dir, got)
+		}
+	}
 }
 
 type fakeDrains struct{}
