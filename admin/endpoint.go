@@ -144,7 +144,7 @@ func checkPath(path string) error {
 	if at := strings.IndexAny(path, `&"'<>?:`); at >= 0 {
 		return fmt.Errorf("filter %q contains invalid character '%c'", path, path[at])
 	}
-	if at := strings.IndexFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }); at >= 0 {
+	if strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return fmt.Errorf("admin: path %q contains a space, a control byte or a byte over 0x7e", path)
 	}
 	if len(path) < 2 || path[0] != '/' {

@@ -243,10 +243,7 @@ func (r *Request) toHTTP() *http.Request {
 	hr := &http.Request{
 		Method: r.method, URL: &url.URL{Path: path, RawQuery: query, ForceQuery: hasQuery && query == ""}, RequestURI: r.target,
 		Proto: r.proto, ProtoMajor: 1, ProtoMinor: 1, Header: make(http.Header), Host: r.host, RemoteAddr: r.peer,
-		Body: http.NoBody, ContentLength: int64(len(r.body)),
-	}
-	if len(r.body) > 0 {
-		hr.Body = io.NopCloser(bytes.NewReader(r.body))
+		Body: io.NopCloser(bytes.NewReader(r.body)), ContentLength: int64(len(r.body)),
 	}
 	for _, f := range r.fields {
 		if !strings.EqualFold(f.Name, "host") {

@@ -56,11 +56,11 @@ func (a axis) ticks() (out []float64) {
 		}
 	}
 	step := math.Pow(10, math.Floor(math.Log10(a.high-a.low)))
-	for _, m := range [...]float64{0.2, 0.5, 1} {
-		if (a.high-a.low)/(step*m) <= 8 {
-			step *= m
-			break
-		}
+	switch parts := (a.high - a.low) / step; { // at most eight
+	case parts <= 1.6:
+		step *= 0.2
+	case parts <= 4:
+		step *= 0.5
 	}
 	out = out[:0]
 	for x := math.Ceil(a.low/step) * step; x <= a.high+step/1e6 && len(out) < 20; x += step {

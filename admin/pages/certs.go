@@ -78,14 +78,9 @@ func expiry(until, now time.Time) (meaning, text string) {
 
 // expiring returns the number of certificates that expire soon, and the worst meaning.
 func (v *view) expiring() (n int, worst string) {
-	for _, c := range v.certificates() {
-		meaning, _ := expiry(c.until, v.now)
-		if meaning == "ok" {
-			break
-		}
-		n++
-		if worst == "" || meaning == "bad" {
-			worst = meaning
+	for _, c := range v.certificates() { // the first to expire first
+		if meaning, _ := expiry(c.until, v.now); meaning != "ok" {
+			n, worst = n+1, cmp.Or(worst, meaning)
 		}
 	}
 	return n, worst

@@ -13,7 +13,7 @@ import (
 
 // sinks returns the sinks by name, none if the client may not see them.
 func (v *view) sinks() []flush.SinkStatus {
-	if v.src.Sinks == nil || !v.permits("/sinks") {
+	if !v.permits("/sinks") {
 		return nil
 	}
 	return slices.SortedStableFunc(slices.Values(v.src.Sinks()), func(a, b flush.SinkStatus) int { return cmp.Compare(a.Name, b.Name) })

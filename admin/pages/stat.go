@@ -184,32 +184,19 @@ const exposed = 16 << 10
 
 // exposition appends the lines of the stat as a scrape gets them.
 func (v *view) exposition(name string) {
-	var lines capped
+	var lines bytes.Buffer
 	err := v.site.srv.Filtered("^"+quoteMeta(name)+"$", func(f *render.Filter) error {
 		return render.Exposition(&lines, v.site.srv.Store(), render.Options{Filter: f, TextReadouts: true})
 	})
 	if err != nil || lines.Len() == 0 {
 		return
 	}
+	text := lines.Bytes()
+	shown := text[:min(len(text), exposed)]
 	v.panel("exposition", "As a scrape sees it", func() { v.request(url("/stats/metrics", "filter", "^"+quoteMeta(name)+"$", "text_readouts", "1")) }, func() {
-		v.Put(h("<pre class='pad scroll' tabindex='0'>"), lines.String(), h("</pre>\n"))
-		if lines.cut {
+		v.Put(h("<pre class='pad scroll' tabindex='0'>"), string(shown), h("</pre>\n"))
+		if len(shown) < len(text) {
 			v.empty(fmt.Sprintf("Only the first %d KiB are shown.", exposed>>10))
 		}
 	})
-}
-
-// capped keeps the first bytes written to it.
-type capped struct {
-	bytes.Buffer
-	cut bool
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	if room := exposed - c.Len(); len(p) > room {
-		c.cut = true
-		c.Buffer.Write(p[:room])
-		return len(p), nil
-	}
-	return c.Buffer.Write(p)
 }
