@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"os"
@@ -10,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // TestBaseIDs lets servers ask for base IDs that are free and taken.
@@ -35,6 +38,9 @@ func TestBaseIDs(t *testing.T) {
 	}
 	if s, log, err := listen(HotRestart{}); err != nil || s.hot.version() != "disabled" || !strings.Contains(log, "another server uses base id 0") {
 		t.Errorf("base id 0 is taken: %v, %q", err, log)
+	}
+	if err := os.WriteFile(id, []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if s, _, err := listen(HotRestart{BaseID: 5, BaseIDPath: id}); err != nil || s.hot.version() != hotrestart.Version() {
 		t.Fatal(err)
@@ -81,6 +87,31 @@ func TestParcelsWithoutSinkAreCounted(t *testing.T) {
 	}
 	if want := map[string]int{"a": 2, "b": 1}; !maps.Equal(h.refused, want) {
 		t.Errorf("%v, want %v", h.refused, want)
+	}
+}
+
+// keeper is a sink with undelivered parcels.
+type keeper []flush.Parcel
+
+func (keeper) Name() string                          { return "keeper" }
+func (keeper) Flush(*store.Snapshot) error           { return nil }
+func (keeper) Run(context.Context)                   {}
+func (keeper) Close()                                {}
+func (k keeper) Hold(context.Context) []flush.Parcel { return k }
+func (keeper) Release(bool)                          {}
+func (keeper) Inherit(flush.Parcel) bool             { return false }
+
+// TestHandedOverParcelsAreLogged expects a line with their number, if there are any.
+func TestHandedOverParcelsAreLogged(t *testing.T) {
+	for n := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			s, log := made(t, Config{Flush: flush.Config{Sinks: []flush.Sink{make(keeper, n)}}})
+			got := len((*followed)(&hotRestart{s: s}).Parcels())
+			_, line, logged := strings.Cut(log.String(), "hot restart: handing over ")
+			if got != n || logged != (n > 0) || logged && !strings.HasSuffix(line, fmt.Sprintf(" packets=%d\n", n)) {
+				t.Errorf("%d of %d parcels, log %s", got, n, log)
+			}
+		})
 	}
 }
 

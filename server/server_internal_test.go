@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -43,6 +44,18 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// TestErrorsOfAllPartsAreReturned expects the error of each part that failed.
+func TestErrorsOfAllPartsAreReturned(t *testing.T) {
+	g := &group{ctx: t.Context()}
+	g.start()
+	for _, name := range []string{"a", "b"} {
+		g.serve(name, func() {}, func(context.Context) error { return errors.New("broken") })
+	}
+	if got := errorText(g.wait()); got != "a: broken\nb: broken" {
+		t.Errorf("%q", got)
+	}
 }
 
 type reopened struct{ err error }

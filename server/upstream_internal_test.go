@@ -1,13 +1,32 @@
 package server
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/clocktest"
+	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
+
+// unreachable is a control plane that cannot be reached.
+type unreachable struct{ Control }
+
+func (unreachable) Secrets() transport.Secrets { return nil }
+func (unreachable) Attach(*upstream.Manager)   {}
+func (unreachable) Check() error               { return errors.New("no way there") }
+
+// TestUnreachableControlPlaneIsAnError expects a server not to start without the control
+// plane that it is configured to follow.
+func TestUnreachableControlPlaneIsAnError(t *testing.T) {
+	_, err := New(Config{Clusters: Clusters{Control: func(*Server) (Control, error) { return unreachable{}, nil }}})
+	if err == nil || !strings.Contains(err.Error(), "no way there") {
+		t.Errorf("%v", err)
+	}
+}
 
 // TestUnknownFieldsOfControlPlanes rejects them, ignores them, or counts them and logs
 // the first.

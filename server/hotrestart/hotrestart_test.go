@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -298,9 +299,11 @@ func TestRefusals(t *testing.T) {
 	w.process.refuseWith(nil)
 	first := w.dial(Successor{})
 	next.Epoch = 1
-	if _, err := Dial(next, Successor{}); err == nil || !strings.Contains(err.Error(), "has a successor already") {
-		t.Errorf("a second successor: %v", err)
-	}
+	descriptors.Check(t, "a refused successor", func() {
+		if _, err := Dial(next, Successor{}); err == nil || !strings.Contains(err.Error(), "has a successor already") {
+			t.Errorf("a second successor: %v", err)
+		}
+	})
 	w.process.refuseWith(errors.New("no sockets"))
 	if _, err := first.Sockets(); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "no sockets") {
 		t.Errorf("sockets: %v", err)
