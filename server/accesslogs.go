@@ -37,9 +37,6 @@ type lostLines struct {
 // refreshLost counts the lines that access logs lost since the last call, and logs a
 // warning when the loss begins.
 func (s *Server) refreshLost() {
-	if len(s.access) == 0 {
-		return
-	}
 	var writes, lines uint64
 	for _, l := range s.access {
 		writes, lines = writes+l.Failed(), lines+l.Dropped()
@@ -60,7 +57,7 @@ func (s *Server) logAccess(a admin.Access) {
 	e := accesslog.Entry{
 		Start: a.Time, Duration: a.Duration, Method: a.Method, Target: a.Target, Authority: a.Host,
 		Scheme: "http", Protocol: a.Protocol, Status: a.Status, Remote: a.Peer, Principal: a.Principal.Name,
-		BytesReceived: uint64(max(a.Received, 0)), BytesSent: uint64(max(a.Sent, 0)),
+		BytesReceived: uint64(a.Received), BytesSent: uint64(a.Sent),
 		RequestHeader: a.RequestHeader, ResponseHeader: a.ResponseHeader,
 	}
 	if a.TLS {

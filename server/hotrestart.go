@@ -290,25 +290,15 @@ func (s *Server) uptime(now time.Time) time.Duration {
 
 // listen binds the socket for the successor.
 func (h *hotRestart) listen() (*hotrestart.Parent, error) {
-	const tries = 100
-	for range tries {
-		if h.cfg.UseDynamicBaseID {
-			h.baseID.Store(rand.Uint32())
-		}
-		next, err := hotrestart.Listen(h.at())
-		taken := errors.Is(err, hotrestart.ErrInUse)
-		switch {
-		case err == nil:
-			return next, nil
-		case taken && h.cfg.UseDynamicBaseID:
-			continue
-		case taken && h.cfg.BaseID == 0 && h.cfg.RestartEpoch == 0:
-			h.s.log.Warn("hot restart is not available: another server uses base id 0; set a different --base-id or --use-dynamic-base-id")
-			return nil, nil
-		}
-		return nil, err
+	if h.cfg.UseDynamicBaseID {
+		h.baseID.Store(rand.Uint32()) // one of so many is free
 	}
-	return nil, fmt.Errorf("server: no free base id after %d attempts", tries)
+	next, err := hotrestart.Listen(h.at())
+	if errors.Is(err, hotrestart.ErrInUse) && h.cfg.BaseID == 0 && h.cfg.RestartEpoch == 0 && !h.cfg.UseDynamicBaseID {
+		h.s.log.Warn("hot restart is not available: another server uses base id 0; set a different --base-id or --use-dynamic-base-id")
+		return nil, nil
+	}
+	return next, err
 }
 
 // writeFile writes a file. It fails for a symbolic link, and for a pipe without a reader.
@@ -527,10 +517,9 @@ func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live fun
 				err = h.takeOver()
 			}
 		case <-watch:
-			if err != nil {
-				continue
+			if err == nil {
+				err = h.before.Watch()
 			}
-			err = h.before.Watch()
 		case <-ctx.Done():
 			return nil, nil
 		}

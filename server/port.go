@@ -205,8 +205,7 @@ func (s *Server) closePorts() {
 
 // runPort serves a port once the server is initialized.
 func (s *Server) runPort(ctx context.Context, p *port) error {
-	stop := context.AfterFunc(ctx, func() { _ = p.Close() })
-	defer stop()
+	context.AfterFunc(ctx, func() { _ = p.Close() })
 	defer p.Close() // even if Serve panics
 	select {
 	case <-s.live:

@@ -281,39 +281,34 @@ type httpConn struct {
 const plainAnswer = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nthis port speaks TLS: use https\n"
 
 // handshake does what net/http does for a [tls.Conn], which it does not see. After the
-// first call it returns at once.
-func (c *httpConn) handshake() error {
+// first call it returns at once. Reads return the error of a handshake.
+func (c *httpConn) handshake() {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
-		return nil
+		return
 	}
 	err := t.Handshake()
-	first := !c.greeted.Swap(true)
-	if err == nil {
-		if first {
-			c.port.handshakes.Inc()
-		}
-		return nil
-	}
-	if first {
+	switch first := !c.greeted.Swap(true); {
+	case !first:
+	case err == nil:
+		c.port.handshakes.Inc()
+	default:
 		c.port.handshakeErrors.Inc()
 		now, before := time.Now(), c.port.handshakeLogged.Load()
 		if (before == nil || now.Sub(*before) >= time.Second) && c.port.handshakeLogged.CompareAndSwap(before, &now) {
 			c.port.log.Debug("TLS handshake failed", "peer", c.RemoteAddr(), "error", err)
 		}
+		var header tls.RecordHeaderError
+		if errors.As(err, &header) && header.Conn != nil {
+			_, _ = io.WriteString(header.Conn, plainAnswer)
+		}
 	}
-	var header tls.RecordHeaderError
-	if errors.As(err, &header) && header.Conn != nil {
-		_, _ = io.WriteString(header.Conn, plainAnswer)
-	}
-	return err
 }
 
 // Read implements [net.Conn].
 func (c *httpConn) Read(b []byte) (n int, err error) {
-	if err = c.handshake(); err == nil {
-		n, err = c.Conn.Read(b)
-	}
+	c.handshake()
+	n, err = c.Conn.Read(b)
 	if n > 0 {
 		c.port.cxRxBytes.Add(uint64(n))
 		c.begun.Store(true)
@@ -350,11 +345,11 @@ func (c *httpConn) Write(b []byte) (int, error) {
 
 // statusOf returns the status of a response of HTTP/1, or 0 if b does not begin one.
 func statusOf(b []byte) int {
-	const before, digits = len("HTTP/1.1 "), 3
-	if len(b) < before+digits || !bytes.HasPrefix(b, []byte("HTTP/1.")) {
+	if !bytes.HasPrefix(b, []byte("HTTP/1.")) {
 		return 0
 	}
-	status, _ := strconv.Atoi(string(b[before : before+digits]))
+	_, rest, _ := bytes.Cut(b, []byte(" "))
+	status, _ := strconv.Atoi(string(rest[:min(3, len(rest))]))
 	return status
 }
 

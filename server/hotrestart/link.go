@@ -203,12 +203,10 @@ func (l *link) read(m *message, b []byte, until time.Time) (int, error) {
 	oob := make([]byte, rightsRoom())
 	n, oobn, flags, _, err := l.conn.ReadMsgUnix(b, oob)
 	m.cut = m.cut || rightsCut(flags)
-	if oobn > 0 {
-		files, bad := receivedFiles(oob[:oobn])
-		m.files = append(m.files, files...)
-		if err == nil && bad != nil {
-			err = fmt.Errorf("%w: its files did not arrive: %w", errMalformed, bad)
-		}
+	files, bad := receivedFiles(oob[:oobn])
+	m.files = append(m.files, files...)
+	if err == nil && bad != nil {
+		err = fmt.Errorf("%w: its files did not arrive: %w", errMalformed, bad)
 	}
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
