@@ -194,6 +194,7 @@ func TestHistoryWhenTheClockIsSet(t *testing.T) {
 	m.flush()
 	for path, want := range map[string]string{
 		"/stats/history?name=t.c":                 "[1767323070000,10000,60,3],[1767319470000,0,65,0],[1767319480000,10000,85,2]]",
+		"/stats/history?name=t.h":                 ",[1767319470000,0,0,0,null],[1767319480000,10000,0,0,null]]",
 		"/stats/history?name=t.young":             ",[1767319480000,10000,4,0]]",
 		"/stats/explain?name=t.c":                 "last_change: 2026-01-02T02:04:40.000Z\n",
 		"/stats?at=-0s&filter=^t.c$":              "t.c: 85\n",
