@@ -165,7 +165,7 @@ type block struct {
 	ending  atomicBits                 // about to end: a lookup by name has to wait for Store.mu
 	changed bitset                     // in the last flush that found any; guarded by Store.flushMu
 	fresh   bitset                     // updated since the last sweep, for eviction; guarded by Store.flushMu
-	offset  [slotsPerBlock]uint32      // of the record in arena
+	offset  [slotsPerBlock + 1]uint32  // of the record in arena, which ends at the next offset
 	owners  owners                     // scopes that hold the stats
 }
 
@@ -213,8 +213,8 @@ const largeArena = 128 << 10
 // makes a new arena that begins with the same bytes.
 type arena struct{ b []byte }
 
-// append adds rec and returns its offset. Store.mu must be held.
-func (b *block) append(rec []byte) uint32 {
+// append adds the record of slot i, the highest so far. Store.mu must be held.
+func (b *block) append(i int, rec []byte) {
 	off, end := b.end, b.end+len(rec)
 	a := b.arena.Load()
 	if a == nil || end > len(a.b) {
@@ -228,7 +228,7 @@ func (b *block) append(rec []byte) uint32 {
 	}
 	copy(a.b[off:end], rec)
 	b.end = end
-	return uint32(off)
+	b.offset[i+1] = uint32(end)
 }
 
 func (b *block) resize(size int) {

@@ -24,7 +24,7 @@ func TestRecordsOfABlock(t *testing.T) {
 		for i := range slotsPerBlock {
 			rec := []byte(strings.Repeat(string(rune('a'+i%26)), size(i)))
 			before := b.arena.Load()
-			b.offset[i] = b.append(rec)
+			b.append(i, rec)
 			b.n++
 			want = append(want, rec)
 			if after := b.arena.Load(); after != before {
@@ -35,7 +35,7 @@ func TestRecordsOfABlock(t *testing.T) {
 			}
 			if i%100 == 0 || i == slotsPerBlock-1 {
 				for j, rec := range want {
-					if got := b.record(j); string(got[:len(rec)]) != string(rec) {
+					if got := b.record(j); string(got[:len(rec)]) != string(rec) || int(b.offset[j+1]-b.offset[j]) != len(rec) {
 						t.Fatalf("%s: record %d is %q after %d, want %q", name, j, got[:len(rec)], i, rec)
 					}
 				}

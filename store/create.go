@@ -399,7 +399,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 
 	b := s.openBlock(sc.cls, v)
 	i := b.n
-	b.offset[i] = b.append(rec)
+	b.append(i, rec)
 	b.setOwner(i, sc.id)
 	switch v {
 	case variantGauge:

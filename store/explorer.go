@@ -3,12 +3,11 @@ package store
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"iter"
+	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 // groups and with what changed since the last one, not with the number of stats.
 //
 // Counts are differences of positions in the sorted index. What cannot be computed
-// from positions is summed for runs of the index, about nine bytes for each stat in
+// from positions is summed for runs of the index, about six bytes for each stat in
 // all, from the first question on.
 //
 // All methods are safe for concurrent use; answers are made one after the other.
@@ -28,16 +27,17 @@ type Explorer struct {
 	s    *Store
 	seed maphash.Seed // of tag values
 
-	mu    sync.Mutex // guards the rest; taken before the locks of the store
-	names [nameSets]ranking
-	tags  []*tagOrder // latest use last
+	mu     sync.Mutex // guards the rest; taken before the locks of the store
+	names  [nameSets]ranking
+	blocks []blockBirths // see births
+	tags   []*tagOrder   // latest use last
 }
 
 // NewExplorer returns an explorer of s.
 func (s *Store) NewExplorer() *Explorer {
 	x := &Explorer{s: s, seed: maphash.MakeSeed()}
 	for set := range x.names {
-		x.names[set].shared = sharedSegments
+		x.names[set].found = 1
 		x.names[set].key = func(dst []byte, one id) []byte { return textKey(s, dst, one) }
 	}
 	return x
@@ -146,6 +146,8 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	defer v.Close()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.blocks = nil
+	defer func() { x.blocks = nil }()
 	a := answer{x: x, q: &q, since: math.MaxInt64, prefix: []byte(q.Prefix), found: make(map[string]*places)}
 	if !q.Since.IsZero() {
 		a.since = q.Since.UnixMilli()
@@ -155,6 +157,8 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	} else {
 		for set := range NameSet(nameSets) {
 			v.ByName(set)
+		}
+		for set := range NameSet(nameSets) {
 			r := &x.names[set]
 			r.update(x, v.byName[set])
 			if set == Histograms {
@@ -164,7 +168,6 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 		}
 	}
 	a.setRates()
-	a.segments = bytes.Count(a.prefix, []byte("."))
 	for _, r := range a.rankings {
 		r.setSince(a.since)
 		a.within = append(a.within, r.find(a.prefix, span{0, r.size()}))
@@ -198,37 +201,41 @@ func (x *Explorer) Bytes() (n int) {
 const statBytes = 48
 
 // sizeOf estimates the memory of a stat.
-func (b *block) sizeOf(slot int) uint32 {
-	enc, rest := splitRecord(b.record(slot))
-	n := statBytes + len(enc) + tagBytes(rest)
+func (b *block) sizeOf(slot int) uint64 {
+	n := statBytes + uint64(b.offset[slot+1]-b.offset[slot])
 	if b.variant == variantHistogram {
-		n += (*b.hists.Load())[slot].Bytes()
-	}
-	return uint32(min(uint64(n), math.MaxUint32))
-}
-
-// sharedSegments is ranking.shared for names.
-func sharedSegments(a, b []byte) int {
-	a, b = a[:len(a)-2], b[:len(b)-2] // see originKey
-	n := commonPrefix(a, b)
-	dots := bytes.Count(a[:n], []byte("."))
-	if n == len(a) && n == len(b) {
-		dots++
-	}
-	return dots
-}
-
-// commonPrefix returns how many bytes at the beginning of a and b are equal.
-func commonPrefix(a, b []byte) (n int) {
-	for ; n+8 <= min(len(a), len(b)); n += 8 {
-		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
-			return n + bits.TrailingZeros64(x)/8
-		}
-	}
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
+		n += uint64((*b.hists.Load())[slot].Bytes())
 	}
 	return n
+}
+
+// blockBirths is a block and when its first and last stats were created.
+type blockBirths struct {
+	*block
+	oldest, newest int64
+}
+
+// births returns the blocks by their indexes. During an answer, it reads them once.
+func (x *Explorer) births() []blockBirths {
+	if x.blocks != nil {
+		return x.blocks
+	}
+	for _, b := range x.s.eachBlock() {
+		runs := b.born.Load()
+		if runs == nil {
+			continue
+		}
+		all := blockBirths{b, math.MaxInt64, 0}
+		for _, run := range *runs {
+			all.oldest, all.newest = min(all.oldest, run.at), max(all.newest, run.at)
+		}
+		if b.older.Load() != nil {
+			all.oldest = 0
+		}
+		x.blocks = append(x.blocks, make([]blockBirths, int(b.index)+1-len(x.blocks))...)
+		x.blocks[b.index] = all
+	}
+	return x.blocks
 }
 
 // answer is the state of an [Explorer] for a question.
@@ -237,7 +244,6 @@ type answer struct {
 	q        *Explore
 	since    int64
 	prefix   []byte
-	segments int // whole ones in prefix
 	rankings []*ranking
 	within   []span // of the prefix in each ranking
 
@@ -281,37 +287,31 @@ func (a *answer) group(key []byte) []byte {
 	return key[:len(key)-1] // stats that have exactly this name
 }
 
-// note notes the group of a position and returns the position behind the group.
-func (a *answer) note(i, pos int) (end int) {
+// note notes the group of a position, which begins at from or behind it, unless its weight
+// in the ranking is below least. It returns the position behind the group.
+func (a *answer) note(i, pos, from int, least float64) (end int) {
 	r := a.rankings[i]
-	key := string(a.group(r.keyAt(pos)))
-	p := a.found[key]
+	key := a.group(r.keyAt(pos))
+	p := a.found[string(key)]
+	if p != nil && p[i].len() > 0 {
+		return p[i].to
+	}
+	key = bytes.Clone(key)
+	s := r.find(key, span{from, a.within[i].to})
+	if least > 0 && r.weigh(a.x, s, a.q.By) < least {
+		return s.to
+	}
 	if p == nil {
 		p = new(places)
-		a.found[key] = p
+		a.found[string(key)] = p
 	}
-	if p[i].len() == 0 {
-		p[i] = a.around(i, pos, key)
-	}
-	return p[i].to
-}
-
-// around returns the positions of the group of a position.
-func (a *answer) around(i, pos int, key string) span {
-	r, within := a.rankings[i], a.within[i]
-	if a.segments < maxShared {
-		return r.groupAt(pos, a.segments, within)
-	}
-	return r.find([]byte(key), within)
+	p[i] = s
+	return s.to
 }
 
 // search returns the positions of a group.
 func (a *answer) search(i int, key string) span {
-	r, within := a.rankings[i], a.within[i]
-	if a.segments < maxShared {
-		return r.group([]byte(key), a.segments, within)
-	}
-	return r.find([]byte(key), within)
+	return a.rankings[i].find([]byte(key), a.within[i])
 }
 
 // find finds the groups of a ranking. It reports whether it found all.
@@ -322,28 +322,21 @@ func (a *answer) find(i int) bool {
 		if n == comparedGroups {
 			break
 		}
-		pos = a.note(i, pos)
+		pos = a.note(i, pos, pos, 0)
 	}
 	if pos >= w.to {
 		return true
 	}
 	for k := range sampledGroups {
-		a.note(i, w.from+k*w.len()/sampledGroups)
+		a.note(i, w.from+k*w.len()/sampledGroups, w.from, 0)
 	}
 	switch a.q.By {
 	case ByBytes, ByRate, ByNew:
 		r := a.rankings[i]
 		runs, part := r.heavyRuns(a.x, w, heavyGroups, a.q.By)
 		for _, s := range runs {
-			for pos := s.from; pos < s.to; {
-				if a.segments < maxShared {
-					g := r.groupAt(pos, a.segments, w)
-					if g.from >= s.from && g.to <= s.to && r.weigh(a.x, g, a.q.By) < part {
-						pos = g.to // it is light
-						continue
-					}
-				}
-				pos = max(pos+1, a.note(i, pos))
+			for pos, from := s.from, w.from; pos < s.to; from = pos {
+				pos = a.note(i, pos, from, part)
 			}
 		}
 	}
@@ -370,13 +363,18 @@ func (a *answer) groups() (out Explored) {
 	}
 	samples := a.samples()
 	list := make([]candidate, 0, len(a.found))
-	for key, p := range a.found {
-		for _, i := range partial {
-			if p[i].len() == 0 {
-				p[i] = a.search(i, key)
-			}
-		}
+	for _, key := range slices.Sorted(maps.Keys(a.found)) {
+		p := a.found[key]
 		list = append(list, candidate{key: key, places: p})
+	}
+	for _, i := range partial {
+		rest := a.within[i]
+		for _, c := range list {
+			if p := &c.places[i]; p.len() == 0 {
+				*p = a.rankings[i].find([]byte(c.key), rest)
+			}
+			rest.from = c.places[i].to
+		}
 	}
 	out.Found = len(list)
 	var total tally
@@ -494,12 +492,10 @@ func (a *answer) samples() map[string]float64 {
 		for _, key := range keys {
 			if a.found[key] == nil {
 				p := new(places)
-				n := 0
 				for i := range a.rankings {
 					p[i] = a.search(i, key)
-					n += p[i].len()
 				}
-				if n == 0 {
+				if c := (candidate{places: p}); c.series() == 0 {
 					continue
 				}
 				a.found[key] = p

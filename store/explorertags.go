@@ -1,9 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/binary"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -21,27 +19,6 @@ type tagSums struct {
 // chunkValues is how many values of a tag are kept for a chunk, by their hashes: the
 // smallest, in order.
 const chunkValues = 128
-
-// tagBytes returns the length of the part of a record after the name.
-func tagBytes(rest []byte) int {
-	if rest[0]&flagTagged == 0 {
-		return 1
-	}
-	at := 1
-	uvarint := func() uint64 {
-		v, w := binary.Uvarint(rest[at:])
-		at += w
-		return v
-	}
-	uvarint()
-	for range uvarint() {
-		uvarint()
-		if uvarint() == 0 {
-			at += int(uvarint())
-		}
-	}
-	return at
-}
 
 // eachTag calls f with the tags of a stat.
 func (x *Explorer) eachTag(c *Cursor, one id, f func(l Label)) {
@@ -227,14 +204,6 @@ func (x *Explorer) appendValue(dst []byte, c *Cursor, one id, name string) (key 
 	return dst, ok
 }
 
-// sharedValue is ranking.shared for the order by the value of a tag.
-func sharedValue(a, b []byte) int {
-	if bytes.Equal(a, b) {
-		return 1
-	}
-	return 0
-}
-
 // tagRanking returns the up-to-date ranking of a tag.
 func (x *Explorer) tagRanking(name string) *ranking {
 	s := x.s
@@ -245,7 +214,7 @@ func (x *Explorer) tagRanking(name string) *ranking {
 		return x.updateTag(o)
 	}
 	o := &tagOrder{name: name}
-	o.ranking.shared = sharedValue
+	o.ranking.found = 1
 	o.order.asked = true
 	walk := &Cursor{s: s}
 	o.ranking.key = func(dst []byte, one id) []byte {
@@ -329,7 +298,7 @@ func (a *answer) walkTag(v *View) (out Explored, err error) {
 					t = new(tally)
 					values[string(value)] = t
 				}
-				fresh := r.fresh(x, c, &c.runs[c.runAt(at)], at, at+1, false)
+				fresh := r.fresh(x, c, &c.runs[at/runLength], at, at+1, false)
 				for _, t := range [...]*tally{t, &total} {
 					t.addOne(x, c, at)
 					t.fresh += fresh

@@ -2,11 +2,10 @@ package store
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"sort"
 	"unsafe"
-
-	"github.com/statsd-admin/statsd-admin/internal/prefetch"
 )
 
 // ranking knows the positions of an order: which stat is at a position, at which
@@ -14,13 +13,9 @@ import (
 //
 // A count over a prefix is a difference of two positions, which are found by binary
 // search, so it needs no state. Other sums are kept for each run of about 64 positions
-// of a chunk. Chunks are immutable, so only new ones are summed, and of these only the
-// stats that the chunk before did not have are read.
+// of a chunk. Chunks are immutable, so only new ones are summed.
 type ranking struct {
 	key func(dst []byte, x id) []byte
-	// shared returns the number of segments at the beginning of two keys that are equal,
-	// and one more if all are.
-	shared func(a, b []byte) int
 
 	chunks [][]id
 	starts []int // position of the first id of each chunk, and the number of positions
@@ -30,19 +25,11 @@ type ranking struct {
 	slots   []*chunkSums // by chunkSums.slot
 	free    []uint32
 	places  []uint32 // by id: slot and index of the chunk, if they have the id there
-	blocks  []uint32 // by block: 1 + reuse at the last update, 0: there was none
-	renewed []bool   // by block: since the last update, its ids are those of other stats
 	next    int      // chunk whose sizes are measured next; see refreshSizes
 	since   int64    // when the oldest stat was created that is fresh
 	asked   uint32   // questions
-	floor   int64    // stats without the flag young are older
-
 	buf     []byte
-	last    []byte // key of stat
-	stat    id
-	carried []carried // see carry
-	heads   []int     // see group
-	hints   prefetch.Batch
+	found   int // length of the last span found: neighbors often have as many stats
 }
 
 // size returns the number of positions.
@@ -82,61 +69,32 @@ func (r *ranking) find(prefix []byte, within span) span {
 	if len(prefix) == 0 {
 		return within
 	}
-	from := within.from + sort.Search(within.len(), func(i int) bool { return side(r.keyAt(within.from+i), prefix) >= 0 })
-	return span{from, r.endOf(prefix, from, within.to)}
+	from := within.from
+	if within.len() > 0 && side(r.keyAt(from), prefix) < 0 {
+		from = r.search(within, math.MaxInt, func(key []byte) bool { return side(key, prefix) >= 0 })
+	}
+	to := r.search(span{from, within.to}, r.found, func(key []byte) bool { return side(key, prefix) > 0 })
+	r.found = max(1, to-from)
+	return span{from, to}
 }
 
-// group returns the positions of the group whose keys begin with key; see groupAt.
-func (r *ranking) group(key []byte, n int, within span) span {
-	if within.len() == 0 {
-		return within
+// search returns the first position in s whose key is behind something, s.to if none is.
+// It reads two keys if that is so many positions from the beginning of s as guessed.
+func (r *ranking) search(s span, guess int, behind func(key []byte) bool) int {
+	if s.len() <= 0 {
+		return s.to
 	}
-	low, last := r.chunkAt(within.from), r.chunkAt(within.to-1)
-	low += sort.Search(last-low, func(k int) bool { return side(r.sums[low+1+k].first, key) >= 0 })
-	r.heads = r.heads[:0]
-	for i, common := range r.sums[low].common {
-		if i == 0 || int(common) <= n {
-			r.heads = append(r.heads, r.starts[low]+i)
+	n, last := r.chunkAt(s.from), r.chunkAt(s.to-1)
+	n += sort.Search(last-n, func(k int) bool { return behind(r.sums[n+1+k].first) })
+	from, to := max(s.from, r.starts[n]), min(s.to, r.starts[n+1])
+	for step, next := guess, 1; step <= to-from; step, next = next, 4*next {
+		if behind(r.keyAt(from + step - 1)) {
+			to = from + step - 1
+			break
 		}
-	}
-	pos := r.starts[low+1]
-	if k := sort.Search(len(r.heads), func(k int) bool { return side(r.keyAt(r.heads[k]), key) >= 0 }); k < len(r.heads) {
-		pos = r.heads[k]
-	}
-	if pos = max(pos, within.from); pos >= within.to || side(r.keyAt(pos), key) != 0 {
-		return span{pos, pos}
-	}
-	return r.groupAt(pos, n, within)
-}
-
-// endOf returns the end of the keys with prefix, the first of which is at from or
-// ends there.
-func (r *ranking) endOf(prefix []byte, from, to int) int {
-	step := 1
-	for from+step-1 < to && side(r.keyAt(from+step-1), prefix) <= 0 {
 		from += step
-		step *= 2
 	}
-	return from + sort.Search(min(to, from+step-1)-from, func(i int) bool { return side(r.keyAt(from+i), prefix) > 0 })
-}
-
-// groupAt returns the positions around pos, in within, whose keys share more than n
-// segments. n must be below maxShared.
-func (r *ranking) groupAt(pos, n int, within span) span {
-	s, k := within, r.chunkAt(pos)
-	for j := k; j >= 0 && r.starts[j+1] > within.from; j-- {
-		if i := r.sums[j].startUpTo(min(pos, r.starts[j+1]-1)-r.starts[j], n); i >= 0 {
-			s.from = max(within.from, r.starts[j]+i)
-			break
-		}
-	}
-	for j := k; j < len(r.sums) && r.starts[j] < within.to; j++ {
-		if i := r.sums[j].startFrom(max(pos+1-r.starts[j], 0), n); i < len(r.sums[j].ids) {
-			s.to = min(within.to, r.starts[j]+i)
-			break
-		}
-	}
-	return s
+	return from + sort.Search(to-from, func(i int) bool { return behind(r.keyAt(from + i)) })
 }
 
 // update makes chunks the chunks of r.
@@ -144,7 +102,6 @@ func (r *ranking) update(x *Explorer, chunks [][]id) {
 	if len(chunks) == len(r.chunks) && (len(chunks) == 0 || &chunks[0] == &r.chunks[0]) {
 		return // they are
 	}
-	r.renew(x.s)
 	old := r.byFirst
 	r.byFirst = make(map[*id]*chunkSums, len(chunks))
 	sums := make([]*chunkSums, len(chunks))
@@ -170,44 +127,7 @@ func (r *ranking) update(x *Explorer, chunks [][]id) {
 		r.slots[gone.slot] = nil
 		r.free = append(r.free, gone.slot)
 	}
-	for i, c := range sums {
-		if i == 0 {
-			c.after = noID
-			continue
-		}
-		before := chunks[i-1]
-		if one := before[len(before)-1]; c.after != one || r.renewed[one>>slotBits] {
-			c.common[0], c.after = r.sharedBy(one, c.ids[0]), one
-		}
-	}
 	r.chunks, r.sums = chunks, sums
-}
-
-// renew finds the blocks whose stats are others than at the last update.
-func (r *ranking) renew(s *Store) {
-	list := s.blocks.All()
-	r.renewed = append(r.renewed[:0], make([]bool, len(list))...)
-	r.blocks = append(r.blocks, make([]uint32, len(list)-len(r.blocks))...)
-	for i := range list {
-		now := uint32(0)
-		if b := list[i].Load(); b != nil {
-			now = 1 + b.reuse
-		}
-		r.renewed[i] = now != r.blocks[i]
-		r.blocks[i] = now
-	}
-	r.stat = noID
-}
-
-// sharedBy returns the number of segments that the keys of two stats share.
-func (r *ranking) sharedBy(one, next id) uint8 {
-	if r.stat != one {
-		r.last = r.key(r.last[:0], one)
-	}
-	r.buf = r.key(r.buf[:0], next)
-	n := r.shared(r.last, r.buf)
-	r.last, r.buf, r.stat = r.buf, r.last, next
-	return uint8(min(n, maxShared))
 }
 
 // before returns the chunk that was replaced by one with ids, or nil.
@@ -239,9 +159,9 @@ func (r *ranking) place(one id) (*chunkSums, int) {
 
 // bytes estimates the memory of r without the ids.
 func (r *ranking) bytes() int {
-	n := 4*cap(r.places) + 16*cap(r.starts) + 5*cap(r.blocks)
+	n := 4*cap(r.places) + 16*cap(r.starts)
 	for _, c := range r.sums {
-		n += int(unsafe.Sizeof(*c)) + 96 + cap(c.first) + cap(c.common) + 2*cap(c.bytes) + int(unsafe.Sizeof(runSums{}))*cap(c.runs) + 8*cap(c.rates)
+		n += int(unsafe.Sizeof(*c)) + 96 + cap(c.first) + int(unsafe.Sizeof(runSums{}))*cap(c.runs) + 8*cap(c.rates)
 		for i := range c.tags {
 			n += int(unsafe.Sizeof(tagSums{})) + 4*cap(c.tags[i].hashes)
 		}

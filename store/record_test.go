@@ -1,8 +1,6 @@
 package store
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -83,29 +81,6 @@ func TestValuesThatAreSegments(t *testing.T) {
 		_, rest := splitRecord(rec)
 		if len(rest) != tt.want {
 			t.Errorf("value %q of %q: %d bytes %x, want %d", tt.value, tt.full, len(rest), rest, tt.want)
-		}
-		if got := tagBytes(append(rest, 1, 2, 3)); got != tt.want {
-			t.Errorf("value %q of %q: a length of %d, want %d", tt.value, tt.full, got, tt.want)
-		}
-	}
-}
-
-// TestLengthsOfRecords: the length behind the name, whatever follows.
-func TestLengthsOfRecords(t *testing.T) {
-	st := New(Options{})
-	for i := range 300 { // the numbers of later names take two bytes
-		st.names.hold(nameKey{text: fmt.Sprint(i)})
-	}
-	long := strings.Repeat("x", 200)
-	for _, tgs := range [][]tags.Tag{
-		nil, {{Name: "a", Value: "b"}}, {{Name: "a", Value: "b.c"}, {Name: "a"}, {Name: "d", Value: long}},
-		{{Name: "a", Value: long + "."}, {Name: "a", Value: long + "."}, {Name: "z", Value: "z"}},
-	} {
-		for _, explicit := range []bool{false, true} {
-			_, rest := splitRecord(st.appendRecord(nil, false, "full.b", "full", tgs, explicit && len(tgs) > 0))
-			if got := tagBytes(append(slices.Clone(rest), 1, 2, 3)); got != len(rest) {
-				t.Errorf("tags %v, explicit %t: a length of %d, want %d", tgs, explicit, got, len(rest))
-			}
 		}
 	}
 }
