@@ -298,10 +298,8 @@ func (s *set) flushEstimate(moved bool) (interval, window float64) {
 	if !s.dirty && !moved {
 		return 0, s.estimated
 	}
-	for i, r := range s.registers {
-		if r != 0 && newest != nil {
-			newest[i] = max(newest[i], r)
-		}
+	for i := range newest {
+		newest[i] = max(newest[i], s.registers[i])
 	}
 	clear(s.registers)
 	s.dirty = false

@@ -168,6 +168,23 @@ func TestSetWindowEstimates(t *testing.T) {
 	}
 }
 
+// TestSetForgetsMembers: a set that had many members keeps no memory of them when few
+// are left in its window.
+func TestSetForgetsMembers(t *testing.T) {
+	s, seed, start := newTestSet(), maphash.MakeSeed(), time.Unix(1_700_000_040, 0)
+	s.window = newSetWindow(0, 0)
+	for i := range 1000 {
+		s.add(seed, fmt.Append(nil, i))
+	}
+	for step := range 10 {
+		s.add(seed, fmt.Append(nil, "new ", step))
+		_, window := s.flush(start.Add(time.Duration(step) * 2 * time.Minute))
+		if want := map[bool]float64{true: float64(1001 + step), false: 5}[step < 5]; window != want || (s.charged > 0) != (step < 5) {
+			t.Errorf("step %d: %v members, want %v; %d bytes charged", step, window, want, s.charged)
+		}
+	}
+}
+
 // TestSetWindowOfRules: rules and their defaults can have a time of their own.
 func TestSetWindowOfRules(t *testing.T) {
 	rules, err := mapping.New(mapping.Config{
