@@ -51,6 +51,14 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%+v, want packets of %d bytes", got, size)
 		}
 	}
+	least := Target{Address: "udp://127.0.0.1:1", QueueBytes: 1, Health: HealthCheck{Interval: 1}}
+	c, err = Config{Store: in.Store, Parser: parser, Delay: 1, Timeout: 1, Routes: []Route{{Targets: []Target{least}}}}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Routes[0].Targets[0]; c.Delay != 1 || c.Timeout != 1 || got.QueueBytes != 1 || got.Health.Interval != 1 {
+		t.Errorf("the least settings became delay %v, timeout %v, %+v", c.Delay, c.Timeout, got)
+	}
 	if in.Routes[0].Targets[0].Name != "" {
 		t.Error("the caller's configuration was changed")
 	}
