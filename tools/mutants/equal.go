@@ -26,6 +26,7 @@ const (
 var signs = map[string]struct{ at, least int }{
 	"math.Inf":                                    {0, 0},
 	"math.IsInf":                                  {1, 1},
+	"strconv.ParseFloat":                          {1, 33}, // all sizes but 32 are 64
 	"strconv.FormatFloat":                         {2, never},
 	"strconv.AppendFloat":                         {3, never},
 	"strings.Replace":                             {3, never},

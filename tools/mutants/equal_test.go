@@ -61,6 +61,8 @@ func now() int { return 7 }
 		{"is-infinite", "func f(x float64) bool { return math.IsInf(x, 1) }", "constant plus one", sign},
 		{"all-digits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', -1, now()) }", "constant plus one", sign},
 		{"all-matches", "func f(x *regexp.Regexp) []string { return x.FindAllString(``, -1) }", "constant plus one", sign},
+		{"bits-of-a-double", "func f(s string) (float64, error) { return strconv.ParseFloat(s[now():], 64) }", "constant plus one", sign},
+		{"bits-of-a-single", "func f(s string) (float64, error) { return strconv.ParseFloat(s[now():], 32) }", "constant plus one", ""},
 		{"is-any-infinity", "func f(x float64) bool { return math.IsInf(x, 0) }", "constant plus one", ""},
 		{"infinity-of-difference", "var x = math.Inf(now() - 1)", "constant plus one", ""},
 		{"digits", "func f(x float64) string { return strconv.FormatFloat(x, 'g', 3, now()) }", "constant plus one", ""},
