@@ -49,16 +49,26 @@ func (s *source) bind(fd int, a netip.AddrPort, remote netip.Addr) error {
 		return fmt.Errorf("cannot reach %s: not of the same family", remote)
 	}
 	to := &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16()}
-	if zone := ip.Zone(); zone != "" {
-		if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
-			to.ZoneId = uint32(n)
-		} else if i, err := net.InterfaceByName(zone); err == nil {
-			to.ZoneId = uint32(i.Index)
-		} else {
-			return fmt.Errorf("zone %q: no such interface", zone)
-		}
+	var err error
+	if to.ZoneId, err = zoneID(ip.Zone()); err != nil {
+		return err
 	}
 	return unix.Bind(fd, to)
+}
+
+// zoneID returns the index of an interface with that name or number, 0 for "".
+func zoneID(zone string) (uint32, error) {
+	if zone == "" {
+		return 0, nil
+	}
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	i, err := net.InterfaceByName(zone)
+	if err != nil {
+		return 0, fmt.Errorf("zone %q: no such interface", zone)
+	}
+	return uint32(i.Index), nil
 }
 
 func setOptions(fd int, list []config.SocketOption) error {
