@@ -52,7 +52,8 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	seconds := s.age(now)
 
 	s.mu.Lock()
-	s.flushes++ // the stats created from here on are not in this flush
+	s.flushes++  // the stats created from here on are not in this flush
+	s.read = now // nor are their times before it
 	blocks := s.eachBlock()
 	ns := make([]int, len(blocks))
 	for i, b := range blocks {

@@ -68,6 +68,7 @@ type Store struct {
 	root    *Scope
 	own     *Scope    // see Own
 	opened  time.Time // see age
+	system  bool      // opts.Now is that of the system
 
 	lookup    lookup
 	hot       hotNames
@@ -111,7 +112,8 @@ type Store struct {
 	mu         schedule.Mutex // guards creation and removal of stats and scopes
 	reject     func(name string) bool
 	classes    map[classKey]*class
-	blockCount uint32 // block indexes handed out so far, free ones included
+	read       time.Time // the clock, at most birthRun/2 before the last creation; see creationTime
+	blockCount uint32    // block indexes handed out so far, free ones included
 	freeBlocks []freeBlock
 	stats      int // alive
 	byKind     [kinds]int
@@ -132,7 +134,8 @@ func New(opts Options) *Store {
 	}
 	opts.Product = opts.Tags.Product()
 	opts.Naming.Product = opts.Product
-	if opts.Now == nil {
+	system := opts.Now == nil
+	if system {
 		opts.Now = time.Now
 	}
 	s := &Store{
@@ -145,8 +148,9 @@ func New(opts Options) *Store {
 		sharers: make(map[id][]uint32),
 		layouts: make(map[layoutKey]*histogram.Layout),
 		opened:  opts.Now(),
+		system:  system,
 	}
-	s.flushed = s.opened
+	s.flushed, s.read = s.opened, s.opened
 	s.lookup.init()
 	s.hot.init()
 	s.series.owners, s.series.seed = naming.NewOwners(s.ownsMetric), maphash.MakeSeed()
