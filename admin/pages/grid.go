@@ -32,6 +32,7 @@ type grid struct {
 	columns []column
 	at      int
 	export  bool
+	bare    bool // its cells do not say their head on narrow screens
 }
 
 // order is the order of a table.
@@ -154,18 +155,29 @@ func (g *grid) head(value string, show func()) {
 
 // cell appends a cell with an exact value. If show is nil, the value is shown.
 func (g *grid) cell(value string, show func()) {
+	g.marked(value, "", nil, show)
+}
+
+// marked is cell with a second class and with attributes.
+func (g *grid) marked(value, class string, attributes, show func()) {
 	g.value(g.at, value)
 	c := g.columns[g.at]
 	g.at++
 	if c.hidden || c.exported {
 		return
 	}
-	g.v.Put(h("<td data-l='"), c.head, h("'"))
-	if c.class != "" {
-		g.v.Put(h(" class='"), c.class, h("'"))
+	g.v.Put(h("<td"))
+	if !g.bare {
+		g.v.Put(h(" data-l='"), c.head, h("'"))
+	}
+	if class = strings.TrimSpace(c.class + " " + class); class != "" {
+		g.v.Put(h(" class='"), class, h("'"))
 	}
 	if strings.HasPrefix(c.class, "num") {
 		g.v.Put(h(" data-value='"), value, h("'"))
+	}
+	if attributes != nil {
+		attributes()
 	}
 	g.v.Put(h(">"))
 	if show == nil {

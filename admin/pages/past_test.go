@@ -318,10 +318,10 @@ func TestSparks(t *testing.T) {
 		return in
 	}
 	for name, want := range map[string]string{
-		"a.x":  "<span data-spark data-step='5000' data-points='2*60'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='0.0,1.5 96.0,1.5 '/></svg></span>",
-		"a.y":  "<span data-spark data-step='5000' data-points='0*57 1*3'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='0.0,18.5 91.1,18.5 92.7,1.5 96.0,1.5 '/></svg></span>",
-		"idle": "<span data-spark data-step='5000' data-points='0*60'></span>",
-		"g":    "<span data-spark data-step='5000' data-points='0*56 1*4'><svg",
+		"a.x":  "<td class='trend graph' data-spark data-step='5000' data-points='2*60'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='0.0,1.5 96.0,1.5 '/></svg>peak 2.0</td>",
+		"a.y":  "<td class='trend graph' data-spark data-step='5000' data-points='0*57 1*3'><svg class='s' viewBox='0 0 96 20' preserveAspectRatio='none' aria-hidden='true'><polyline class='ln' points='0.0,18.5 91.1,18.5 92.7,1.5 96.0,1.5 '/></svg>peak 1.0</td>",
+		"idle": "<td class='trend graph' data-spark data-step='5000' data-points='0*60'></td>",
+		"g":    "<td class='trend graph' data-spark data-step='5000' data-points='0*56 1*4'><svg",
 	} {
 		if got := row(body, name); !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -344,7 +344,7 @@ func TestSparks(t *testing.T) {
 		t.Errorf("the sum is %v", sum.points)
 	}
 	// What never changed has no age, until it is older than the longest age that is shown.
-	const idleAge = "<span class='quiet' data-changed>%s</span>"
+	const idleAge = "<td class='num quiet' data-value='' data-changed>%s</td>"
 	if body, want := row(string(srv.Request("GET", Prefix+"stats", nil).Body), "idle"), fmt.Sprintf(idleAge, none); !strings.Contains(body, want) {
 		t.Errorf("no %s in\n%s", want, body)
 	}

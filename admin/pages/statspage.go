@@ -441,6 +441,7 @@ func (v *view) statTable(q *statsView, page *selected, pins []statRow, by order)
 		columns = append(columns, x)
 	}
 	g := v.grid("stats", "Stats", "cards stats", by, columns...)
+	g.bare = true
 	mark := highlighter(q.pattern)
 	for i := range pins {
 		v.statRow(g, q, &pins[i], "", mark, "pinned")
@@ -465,7 +466,9 @@ func (v *view) statTable(q *statsView, page *selected, pins []statRow, by order)
 	g.end()
 }
 
-// statRow appends a row. The script knows from the place of the value whose row it is.
+// statRow appends a row. There can be a thousand, and the browser parses all of them for
+// each key in the filter, so the cells have few elements and attributes: what scripts
+// change is the text of the cells themselves.
 func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *regexp.Regexp, class string) {
 	if !r.used {
 		class += " unused"
@@ -478,10 +481,8 @@ func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *re
 	}
 	g.row(strings.TrimSpace(class))
 	g.head(r.name, func() {
-		v.Put(h("<span class='pinbox'>"))
 		v.pin(q, r.name)
 		v.statName(r.name, above, mark)
-		v.Put(h("</span>"))
 	})
 	if r.gone {
 		g.cell("", v.text("gone"))
@@ -491,39 +492,44 @@ func (v *view) statRow(g *grid, q *statsView, r *statRow, above string, mark *re
 		return
 	}
 	g.cell(r.kind.String(), nil)
+	stat := v.text(h(" data-stat='"), r.name, h("'"))
 	if r.kind == store.KindText {
-		g.cell(r.text, v.text(h("<span class='wrap' data-stat='"), r.name, h("'>"), r.text, h("</span>")))
+		g.marked(r.text, "wrap", stat, nil)
 	} else {
-		g.cell(r.value, func() { v.statValue(r) })
+		g.marked(r.value, quiet(r.value == "0"), stat, v.text(numfmt.Grouped(r.value)))
 	}
 	exact, shown := "", none
-	ink := h(" class='quiet'")
 	if q.past && (r.kind == store.KindCounter || r.kind == store.KindHistogram) {
 		exact, shown = exactValue(r.rate), numfmt.Rate(r.rate)
-		if r.rate != 0 {
-			ink = ""
-		}
 	}
-	g.cell(exact, v.text(h("<span"), ink, h(" data-rate>"), shown, h("</span>")))
+	g.marked(exact, quiet(exact == "" || r.rate == 0), v.text(h(" data-rate")), v.text(shown))
 	v.changeCell(g, q, r)
 	v.trend(g, r)
 	v.changedCell(g, q, r)
 }
 
+// quiet returns the class of a value that is quiet, if it is.
+func quiet(is bool) string {
+	if is {
+		return "quiet"
+	}
+	return ""
+}
+
 // pin appends the link that pins a row, or unpins it.
 func (v *view) pin(q *statsView, name string) {
-	list, label, class := append(slices.Clone(q.pins), name), "Pin ", h("pin")
+	list, label, class := append(slices.Clone(q.pins), name), "Pin", h("pin")
 	if slices.Contains(q.pins, name) {
 		list = slices.DeleteFunc(list, func(x string) bool { return x == name })
-		label, class = "Unpin ", "pin on"
+		label, class = "Unpin", "pin on"
 	}
-	v.Put(h("<a class='"), class, h("' data-k='pin-"), name, h("' title='"), label, h("' aria-label='"), label, name, h("' href='"), v.here("pins", strings.Join(list, "\n")), h("'></a>"))
+	v.Put(h("<a class='"), class, h("' title='"), label, h("' href='"), v.here("pins", strings.Join(list, "\n")), h("'></a>"))
 }
 
 // changeCell appends the change since the zero point, or since the page was opened.
 func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 	if r.kind == store.KindText {
-		g.cell("", v.text(h("<span class='quiet'>"), none, h("</span>")))
+		g.marked("", "quiet", nil, v.text(none))
 		return
 	}
 	change := ""
@@ -533,16 +539,12 @@ func (v *view) changeCell(g *grid, q *statsView, r *statRow) {
 	if q.zero.at.IsZero() {
 		change = "0"
 	}
-	g.cell(change, func() {
-		v.Put(h("<span data-delta"))
+	g.marked(change, quiet(change == "0" || change == ""), func() {
+		v.Put(h(" data-delta"))
 		if r.base != "" {
 			v.Put(h(" data-base='"), r.base, h("'"))
 		}
-		if change == "0" || change == "" {
-			v.Put(h(" class='quiet'"))
-		}
-		v.Put(h(">"), numfmt.Signed(change), h("</span>"))
-	})
+	}, v.text(numfmt.Signed(change)))
 }
 
 // changedCell appends how long ago a stat changed.
@@ -556,23 +558,13 @@ func (v *view) changedCell(g *grid, q *statsView, r *statRow) {
 	case !at.IsZero():
 		shown = numfmt.Age(v.now.Sub(at))
 	}
-	g.cell(isoTime(at), func() {
-		v.Put(h("<span class='quiet' data-changed"))
+	g.marked(isoTime(at), "quiet", func() {
+		v.Put(h(" data-changed"))
 		if !at.IsZero() {
 			by := v.now.Add(at.Sub(v.now)) // by the present clock, from which scripts continue
 			v.Put(h(" data-at='"), fmt.Sprint(by.UnixMilli()), h("' title='"), isoTime(at), h("'"))
 		}
-		v.Put(h(">"), shown, h("</span>"))
-	})
-}
-
-// statValue appends the value of a counter, a gauge or the count of a histogram.
-func (v *view) statValue(r *statRow) {
-	class := h("")
-	if r.value == "0" {
-		class = " class='quiet'"
-	}
-	v.Put(h("<span"), class, h(" data-stat='"), r.name, h("'>"), numfmt.Grouped(r.value), h("</span>"))
+	}, v.text(shown))
 }
 
 // statName appends a name as a link. The part that it shares with the name above is
@@ -623,15 +615,6 @@ func highlighter(pattern string) *regexp.Regexp {
 	return mark
 }
 
-// sparkOf appends the line of a counter or gauge and its range.
-func (v *view) sparkOf(r *statRow) {
-	v.Put(h("<span class='graph'><span data-spark"))
-	v.sparkData(&r.past)
-	v.Put(h(">"))
-	v.sparkLine(&r.past)
-	v.Put(h("</span><span data-range>"), r.past.rangeText(), h("</span></span>"))
-}
-
 // rangeText returns the greatest rate of a counter, or the range of a gauge.
 func (s *spark) rangeText() string {
 	low, high := math.Inf(1), math.Inf(-1)
@@ -649,15 +632,22 @@ func (s *spark) rangeText() string {
 	return numfmt.Significant(low) + " to " + numfmt.Significant(high)
 }
 
-// trend appends the cell that shows the distribution of a histogram.
+// trend appends the cell that shows the line of a counter or gauge and its range, or the
+// distribution of a histogram.
 func (v *view) trend(g *grid, r *statRow) {
 	if r.histogram == nil {
-		g.cell("", func() { v.sparkOf(r) })
+		g.marked("", "graph", func() {
+			v.Put(h(" data-spark"))
+			v.sparkData(&r.past)
+		}, func() {
+			v.sparkLine(&r.past)
+			v.Put(r.past.rangeText())
+		})
 		return
 	}
 	s := r.histogram.Snapshot()
 	if !s.Used {
-		g.cell("", v.text(h("<span class='quiet'>No recorded values</span>")))
+		g.marked("", "quiet", nil, v.text("No recorded values"))
 		return
 	}
 	unit := r.histogram.Layout().Unit()
@@ -666,14 +656,12 @@ func (v *view) trend(g *grid, r *statRow) {
 		from, title = s.Cumulative, "quantiles since the start"
 	}
 	q := from.Quantiles(nil, []float64{0.5, 0.9, 0.99})
-	g.cell(fmt.Sprintf("p50=%v p90=%v p99=%v", q[0], q[1], q[2]), func() {
-		v.Put(h("<span class='graph' data-quantiles='"), r.name, h("' title='"), title, h("'>"))
+	g.marked(fmt.Sprintf("p50=%v p90=%v p99=%v", q[0], q[1], q[2]), "graph", v.text(h(" data-quantiles='"), r.name, h("' title='"), title, h("'")), func() {
 		v.miniHistogram(s.Cumulative)
 		for i, name := range [...]string{"p50 ", "p90 ", "p99 "} {
 			text := measuredText(q[i], unit)
 			symbol := strings.TrimLeft(text, "0123456789.,\u2212")
 			v.Put(h("<span class='tx'>"), name, h("<b data-value='"), exactValue(q[i]), h("' data-unit='"), exactValue(numfmt.UnitOf(unit.String(), strings.TrimPrefix(symbol, thin))), h("' data-symbol='"), symbol, h("'>"), text, h("</b></span>"))
 		}
-		v.Put(h("</span>"))
 	})
 }

@@ -120,7 +120,7 @@ func TestChangedWhenTheClockIsSet(t *testing.T) {
 		t.Errorf("by the last change: %s", got)
 	}
 	at := fmt.Sprintf(" data-at='%d'", b.now.Add(-10*time.Second).UnixMilli())
-	if body := string(b.srv.Request("GET", Prefix+"stats?filter=own.first", nil).Body); !strings.Contains(body, at) || !strings.Contains(body, ">10 s</span>") {
+	if body := string(b.srv.Request("GET", Prefix+"stats?filter=own.first", nil).Body); !strings.Contains(body, at) || !strings.Contains(body, ">10 s</td>") {
 		t.Errorf("a change of 10 seconds ago has not%s:\n%s", at, body)
 	}
 }

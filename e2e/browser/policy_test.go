@@ -114,7 +114,7 @@ func TestNamesAreText(t *testing.T) {
 		}
 	}
 	p.ready(base(d) + "/ui/stats?filter=^planted[.][0-9]&rows=1000")
-	shown := eval[[]string](p, "[...document.querySelectorAll('#stats tbody .pinbox a:not(.pin)')].map((a) => a.textContent)")
+	shown := eval[[]string](p, "[...document.querySelectorAll('#stats tbody a:not(.pin)')].map((a) => a.textContent)")
 	var stats struct{ Stats []struct{ Name string } }
 	if err := json.Unmarshal([]byte(d.Get("/stats?format=json&filter=^planted[.][0-9]")), &stats); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestCopyFromRows(t *testing.T) {
 	p.must("the place of the row", err)
 	p.do(chromedp.MouseEvent("mouseMoved", x, y))
 	p.until("document.querySelector('#stats .copies')")
-	const covered = `(() => { const name = document.querySelector('#stats .pinbox a:not(.pin)'), r = document.createRange(); r.selectNodeContents(name); return r.getBoundingClientRect().right > document.querySelector('.copies').getBoundingClientRect().left; })()`
+	const covered = `(() => { const name = document.querySelector('#stats tbody a:not(.pin)'), r = document.createRange(); r.selectNodeContents(name); return r.getBoundingClientRect().right > document.querySelector('.copies').getBoundingClientRect().left; })()`
 	if eval[bool](p, covered) {
 		t.Error("what can be copied covers the name")
 	}

@@ -33,7 +33,7 @@ func cell(what, name string) string {
 }
 
 // names are the names in the table of stats, as shown.
-const names = `[...document.querySelectorAll('#stats tbody tr:not(.pinned) .pinbox a:not(.pin)')].map((a) => a.textContent).join(' ')`
+const names = `[...document.querySelectorAll('#stats tbody tr:not(.pinned) a:not(.pin)')].map((a) => a.textContent).join(' ')`
 
 // view is what the stats page shows, without values.
 const view = `[...document.querySelector('#controls').elements].filter((e) => e.name && e.type !== 'hidden').map((e) => e.name + e.value + e.checked) + document.querySelector('.pager span')?.textContent + [...document.querySelectorAll('#stats thead th')].map((e) => e.textContent + e.ariaSort) +
@@ -86,7 +86,7 @@ func TestZeroPoint(t *testing.T) {
 	p.click(`#stats tr:has([data-stat="z.g"]) .pin`)
 	p.until("document.querySelector('#stats tr.pinned [data-stat=\"z.g\"]')")
 	p.ready(base(d) + "/ui/stats?filter=server.live&pins=z.g%0Aabsent&hide=type.trend")
-	if got := eval[[]string](p, `[...document.querySelectorAll('#stats tr.pinned .pinbox a:not(.pin)')].map((a) => a.textContent)`); !slices.Equal(got, []string{"z.g", "absent"}) {
+	if got := eval[[]string](p, `[...document.querySelectorAll('#stats tr.pinned a:not(.pin)')].map((a) => a.textContent)`); !slices.Equal(got, []string{"z.g", "absent"}) {
 		t.Errorf("the pins are %q", got)
 	}
 	if got := eval[string](p, `[...document.querySelectorAll('#stats thead th')].map((e) => e.textContent.trim()).join()`); got != "Name\u00A0↑,Value,Per second,Change,Changed" {

@@ -240,7 +240,7 @@ export function page(url) {
 
 // Rows of stats.
 export const rowOf = (e) => e?.closest?.('#results tbody tr:has(.pin)');
-export const nameOf = (row) => row.querySelector('.pin').dataset.k.slice('pin-'.length);
+export const nameOf = (row) => row.querySelector('a:not(.pin)').textContent;
 
 // swap shows a fresh part, which leaves its document: a copy would take as long as the
 // rest. Focus and open menus stay.
@@ -256,10 +256,12 @@ function swap(old, part) {
   }
   const scrolled = all('.scroll', old).map((e) => e.scrollLeft);
   let same = '';
+  let within = part;
   if (focused) {
     const { k } = focused.dataset;
-    const row = k ? null : rowOf(focused);
-    same = row ? `tr:has([data-k="${CSS.escape(`pin-${nameOf(row)}`)}"]) a:not(.pin)` : k ? `[data-k="${CSS.escape(k)}"]`
+    const row = rowOf(focused);
+    within = row ? all('tr:has(.pin)', part).find((e) => nameOf(e) === nameOf(row)) : part;
+    same = row ? focused.matches('.pin') ? '.pin' : 'a:not(.pin)' : k ? `[data-k="${CSS.escape(k)}"]`
       : focused.rel ? `a[rel="${focused.rel}"]` : focused.href ? `a[href="${CSS.escape(focused.getAttribute('href'))}"]` : focused.name ? `[name="${focused.name}"]${focused.type === 'radio' ? `[value="${focused.value}"]` : ''}` : '.scroll';
   }
   old.replaceWith(part);
@@ -270,7 +272,7 @@ function swap(old, part) {
     }
   });
   if (focused) {
-    (part.querySelector(same) ?? part.querySelector('.scroll') ?? document.getElementById('main')).focus({ preventScroll: true });
+    (within?.querySelector(same) ?? part.querySelector('.scroll') ?? document.getElementById('main')).focus({ preventScroll: true });
   }
 }
 

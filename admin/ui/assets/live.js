@@ -34,7 +34,7 @@ function difference(now, base) {
 }
 const signed = (change) => (change === '0' || change.startsWith('-') ? grouped(change) : `+${grouped(change)}`);
 
-const parts = ['quantiles', 'rate', 'spark', 'range', 'delta', 'changed'];
+const parts = ['quantiles', 'rate', 'spark', 'delta', 'changed'];
 
 class Live {
   constructor(main) {
@@ -108,7 +108,7 @@ class Live {
     const cellsOf = (name) => {
       let cells = this.cells.get(name);
       if (!cells) { // for each of many rows: a literal takes a tenth of the time of a loop
-        cells = { rows: [], stat: [], quantiles: [], rate: [], spark: [], range: [], delta: [], changed: [] };
+        cells = { rows: [], stat: [], quantiles: [], rate: [], spark: [], delta: [], changed: [] };
         this.cells.set(name, cells);
       }
       return cells;
@@ -394,7 +394,7 @@ class Live {
       }
     }
     if (draw && s.kind !== 'histogram' && s.kind !== 'text') {
-      cells.spark.forEach((e, i) => s.line.draw(e, s.kind === 'counter', cells.range[i]));
+      cells.spark.forEach((e) => s.line.draw(e, s.kind === 'counter', e.localName === 'td'));
     }
     for (const e of cells.changed) {
       const at = s.at ?? e.dataset.at;

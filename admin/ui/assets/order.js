@@ -1,6 +1,6 @@
 // The stats page: the order of its rows, and the zero point.
 const module = (name) => import(document.querySelector(`script[src$="/${name}"]`).src);
-const { all, say, page, parameter, put, replace, navigate } = await module('admin.js');
+const { all, nameOf, say, page, parameter, put, replace, navigate } = await module('admin.js');
 const { shown } = await module('live.js');
 
 const words = {
@@ -81,7 +81,7 @@ class Order {
       return;
     }
     const [total] = order.split('\n', 1);
-    this.rows ??= all('#stats tbody .pin').map((e) => `\n${e.dataset.k.slice('pin-'.length).replace(/[\t\n\r]/g, ' ')}`).join('');
+    this.rows ??= all('#stats tr:has(.pin)').map((row) => `\n${nameOf(row).replace(/[\t\n\r]/g, ' ')}`).join('');
     const now = document.getElementById('results');
     const more = total - now.dataset.total;
     const same = more <= 0 && order === total + this.rows;
@@ -105,9 +105,10 @@ class Order {
   // sort puts the rows in the order of a fresh page.
   sort(fresh, now, bar) {
     bar.hidden = true;
-    const rows = new Map(all('tbody tr:has(.pin)', now).map((row) => [`${row.classList.contains('pinned')} ${row.querySelector('.pin').dataset.k}`, row]));
+    const key = (row) => `${row.classList.contains('pinned')} ${nameOf(row)}`;
+    const rows = new Map(all('tbody tr:has(.pin)', now).map((row) => [key(row), row]));
     const sorted = all('tbody tr', fresh).map((row) => {
-      const old = row.querySelector('.pin') && rows.get(`${row.classList.contains('pinned')} ${row.querySelector('.pin').dataset.k}`);
+      const old = row.querySelector('.pin') && rows.get(key(row));
       if (!old || old.classList.contains('gone')) {
         return row;
       }

@@ -1,5 +1,5 @@
 // The past of a stat as a small line.
-const { put, svg, perSecond, figures } = await import(document.querySelector('script[src$="/admin.js"]').src);
+const { svg, perSecond, figures } = await import(document.querySelector('script[src$="/admin.js"]').src);
 
 const words = {
   peak: (x) => `peak ${x}`,
@@ -59,7 +59,10 @@ export class Line {
     this.drawn = flat ? list.length : 0;
     sparkline(e, list, fromZero);
     if (range) {
-      put(range, fromZero ? words.peak(perSecond(Math.max(...list))) : flat ? '' : words.range(figures(Math.min(...list)), figures(Math.max(...list))));
+      const text = fromZero ? words.peak(perSecond(Math.max(...list))) : flat ? '' : words.range(figures(Math.min(...list)), figures(Math.max(...list)));
+      if (e.textContent !== text) {
+        e.replaceChildren(e.firstChild, text);
+      }
     }
   }
 }

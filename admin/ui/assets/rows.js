@@ -15,10 +15,7 @@ const words = {
 const exactly = (name) => `^${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`;
 const texts = {
   name: nameOf,
-  value: (row) => {
-    const e = row.querySelector('[data-stat]');
-    return e?.closest('[data-value]')?.dataset.value ?? e?.textContent ?? '';
-  },
+  value: (row) => row.querySelector('[data-stat]')?.dataset.value ?? '',
   exposition: async (row) => {
     const answer = await fetch(`../stats/prometheus?text_readouts&filter=${encodeURIComponent(exactly(nameOf(row)))}`);
     if (!answer.ok) {
@@ -53,7 +50,7 @@ for (const what of Object.keys(texts)) {
 function offer({ target }) {
   const row = navigator.clipboard && rowOf(target);
   if (row && !row.classList.contains('gone') && !row.contains(tools) && (!tools.contains(document.activeElement) || target === document.activeElement)) {
-    row.querySelector('.pinbox').append(tools);
+    row.cells[0].append(tools);
   }
 }
 document.addEventListener('focusin', offer);
