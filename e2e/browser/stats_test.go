@@ -281,3 +281,20 @@ func TestStatsAddress(t *testing.T) {
 		t.Errorf("exported:\n%.300s\nshown:\n%.300s", got, shown)
 	}
 }
+
+// TestLinesOfZero sees no line of a gauge that is always zero, as the server draws none.
+func TestLinesOfZero(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	lines(t, d, "zero:0|g\nhalf:1|g")
+	d.Wait("the lines", func(s daemon.Stats) bool { return s["half"] == "1" })
+	p := open(t)
+	p.ready(base(d) + "/ui/stats?filter=^(zero|half)$")
+	const trend = `(name) => document.querySelector('tr:has([data-stat="' + name + '"]) [data-spark]')`
+	// The line of the other gauge is longer with each interval.
+	p.do(chromedp.Evaluate[chromedp.Void](`window.lines = new Set(); new MutationObserver(() => { const points = (` + trend + `)('half').querySelector('polyline')?.getAttribute('points'); if (points) { lines.add(points.split(' ').length); } }).observe(document.getElementById('main'), {subtree: true, childList: true, attributes: true})`))
+	p.until("window.lines.size > 2")
+	if got := eval[string](p, `(`+trend+`)('zero').innerHTML`); got != "" {
+		t.Errorf("the line of zeros is %s", got)
+	}
+}

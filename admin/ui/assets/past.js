@@ -53,10 +53,14 @@ export class Line {
     const list = this.elapsed > 0 ? [...this.past, this.now].slice(-points) : this.past;
     const flat = list.every((x) => x === list[0]);
     // A flat line looks the same a step later.
-    if (list.length < 2 || flat && fromZero && list[0] === 0 && !e.firstChild || flat && this.drawn === list.length && list.length === points) {
+    if (list.length < 2 || flat && this.drawn === list.length && list.length === points) {
       return;
     }
     this.drawn = flat ? list.length : 0;
+    if (flat && list[0] === 0) {
+      e.replaceChildren();
+      return;
+    }
     sparkline(e, list, fromZero);
     if (range) {
       const text = fromZero ? words.peak(perSecond(Math.max(...list))) : flat ? '' : words.range(figures(Math.min(...list)), figures(Math.max(...list)));
