@@ -340,13 +340,13 @@ func (w *worker) metric(from *source) line.Reason {
 	var tags tagCount
 	known := true
 	for i := range li.Samples {
-		t, n, reason, ok := w.recall(&key, li.Samples[i].Type)
+		n, reason, ok := w.recall(&key, li.Samples[i].Type)
 		switch {
 		case reason == line.TypeConflict && len(li.Samples) > 1:
 			ok = false
 		case reason == line.TypeConflict:
 			w.tally.hits++
-			return w.conflict(t)
+			return w.conflict(&w.targets[0])
 		case reason != line.OK:
 			return reason
 		}
@@ -355,7 +355,6 @@ func (w *worker) metric(from *source) line.Reason {
 			break
 		}
 		tags = n
-		w.targets = append(w.targets, t)
 	}
 	if known {
 		w.tally.hits++
@@ -390,8 +389,8 @@ func (w *worker) metric(from *source) line.Reason {
 // checks gauges.
 func (w *worker) checkKnown() line.Reason {
 	if w.rules != nil {
-		for i, t := range w.targets {
-			if r := w.scale(t.rule, &w.line.Samples[i]); r != line.OK {
+		for i := range w.targets {
+			if r := w.scale(w.targets[i].rule, &w.line.Samples[i]); r != line.OK {
 				return r
 			}
 		}
@@ -401,7 +400,7 @@ func (w *worker) checkKnown() line.Reason {
 
 // conflict returns the reason to reject w.line, whose only sample is cached as in
 // conflict with the kind of its name: an error of its value comes first.
-func (w *worker) conflict(t target) line.Reason {
+func (w *worker) conflict(t *target) line.Reason {
 	li := &w.line
 	if w.server.cfg.GaugeBacked != nil {
 		if r := w.parser.Identify(li); r != line.OK {
@@ -435,60 +434,49 @@ func tagsOf(li *line.Line) (n tagCount, ok bool) {
 	return n, int(n.well) == len(li.Tags) && int(n.ill) == li.TagErrors
 }
 
-// recall returns the cached target of a key. ok is false if none is cached or
-// it is out of date.
-func (w *worker) recall(key *lineKey, typ line.Type) (t target, n tagCount, reason line.Reason, ok bool) {
+// recall adds the cached target of a key to w.targets. ok is false if none is cached, it
+// is out of date, or reason says why the line is rejected: then only a target in conflict
+// is added.
+func (w *worker) recall(key *lineKey, typ line.Type) (n tagCount, reason line.Reason, ok bool) {
 	s := w.cache.find(key, typ)
 	if s == nil {
-		return target{}, tagCount{}, line.OK, false
+		return tagCount{}, line.OK, false
 	}
-	if s.reason == line.TypeConflict {
-		if s.gen != w.registry.era.Load() {
-			w.cache.forget(s)
-			return target{}, tagCount{}, line.OK, false
-		}
-		return target{rule: s.rule, number: s.cell}, tagCount{}, s.reason, false
-	}
-	if s.reason != line.OK {
-		return target{}, tagCount{}, s.reason, false
-	}
-	if limit := s.limit(); limit != noLimit {
-		if s.gen != w.registry.era.Load() {
-			w.cache.forget(s)
-			return target{}, tagCount{}, line.OK, false
-		}
-		t.limit, t.rule = limit, s.rule
-		if s.cell != noCell {
-			t.cell, t.number = w.registry.cells.at(s.cell), s.cell
-		}
-		return t, s.tags, line.OK, true
-	}
-	t.rule = s.rule
-	if s.cell == noCell {
-		t.drops = true
-		return t, s.tags, line.OK, true
-	}
-	t.cell, t.number = w.registry.cells.at(s.cell), s.cell
-	if t.cell.gen.Load() != s.gen {
+	c, ok := w.current(s)
+	if !ok {
 		w.cache.forget(s)
-		return target{}, tagCount{}, line.OK, false
+		return tagCount{}, line.OK, false
 	}
-	return t, s.tags, line.OK, true
+	if s.reason != line.OK && s.reason != line.TypeConflict {
+		return tagCount{}, s.reason, false
+	}
+	limit := s.limit()
+	w.targets = append(w.targets, target{c, limit, c == nil && limit == noLimit, s.rule, s.cell})
+	return s.tags, s.reason, s.reason == line.OK
+}
+
+// current returns the cell of the series of a cached entry, if it has one, and reports
+// whether the entry is up to date.
+func (w *worker) current(s *cacheEntry) (c *cell, ok bool) {
+	switch {
+	case s.reason == line.TypeConflict:
+		return nil, s.gen == w.registry.era.Load()
+	case s.reason != line.OK:
+		return nil, true
+	}
+	if s.cell != noCell {
+		c = w.registry.cells.at(s.cell)
+	}
+	if s.limit() != noLimit {
+		return c, s.gen == w.registry.era.Load()
+	}
+	return c, c == nil || c.gen.Load() == s.gen // a rule drops samples without a cell
 }
 
 // valid reports whether a cached entry is up to date.
 func (w *worker) valid(s *cacheEntry) bool {
-	switch {
-	case s.reason == line.TypeConflict:
-		return s.gen == w.registry.era.Load()
-	case s.reason != line.OK:
-		return true
-	case s.limit() != noLimit:
-		return s.gen == w.registry.era.Load()
-	case s.cell == noCell:
-		return true // a rule drops the samples
-	}
-	return w.registry.cells.at(s.cell).gen.Load() == s.gen
+	_, ok := w.current(s)
+	return ok
 }
 
 // learn finds or creates the series of a line that is not cached, unless the
@@ -552,11 +540,9 @@ func (w *worker) learn(key *lineKey, from *source) line.Reason {
 func (w *worker) recallNormal(key *lineKey) bool {
 	w.targets = w.targets[:0]
 	for i := range w.line.Samples {
-		t, _, _, ok := w.recall(key, w.line.Samples[i].Type)
-		if !ok {
+		if _, _, ok := w.recall(key, w.line.Samples[i].Type); !ok {
 			return false
 		}
-		w.targets = append(w.targets, t)
 	}
 	return true
 }
@@ -685,8 +671,8 @@ func (w *worker) knownGauge() *cell {
 // apply applies the samples of the line to their targets.
 func (w *worker) apply() {
 	limited, samples, dropped := noLimit, uint64(0), 0
-	for i, t := range w.targets {
-		s := &w.line.Samples[i]
+	for i := range w.targets {
+		t, s := &w.targets[i], &w.line.Samples[i]
 		n := uint64(1)
 		if s.Type != line.Set {
 			n = uint64(s.To - s.From)
