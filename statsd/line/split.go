@@ -58,18 +58,18 @@ func (p *Parser) Split(l *Line, text []byte) Reason {
 	if colon < 0 {
 		return l.stop(len(text), MissingColon)
 	}
-	if i := bytes.IndexByte(text[:colon], '|'); i >= 0 {
-		return l.stop(i, MissingColon)
+	pipe := bytes.IndexByte(text, '|')
+	if pipe >= 0 && pipe < colon {
+		return l.stop(pipe, MissingColon)
 	}
 	if colon == 0 {
 		return l.stop(0, EmptyName)
 	}
 	l.Section = text[:colon]
-	pipe := bytes.IndexByte(text[colon+1:], '|')
 	if pipe < 0 {
 		return l.stop(len(text), MissingPipe)
 	}
-	l.Fields = p.fields(l, colon+1, colon+1+pipe)
+	l.Fields = p.fields(l, colon+1, pipe)
 	return OK
 }
 
@@ -114,6 +114,12 @@ func (p *Parser) sectionEnd(text []byte) int {
 func (p *Parser) fields(l *Line, at, pipe int) Reason {
 	text := l.Text
 	value := text[at:pipe]
+	if len(text)-pipe <= len("|ms") { // most lines end with the type
+		if t, ok := parseType(text[pipe+1:]); ok {
+			l.Samples = append(l.Samples, Sample{Type: t, Rate: 1, Text: value})
+			return OK
+		}
+	}
 	wantType := true
 	for pipe < len(text) {
 		at = pipe + 1
