@@ -282,7 +282,8 @@ func TestStatsAddress(t *testing.T) {
 	}
 }
 
-// TestLinesOfZero sees no line of a gauge that is always zero, as the server draws none.
+// TestLinesOfZero sees no line of a gauge that is always zero, as the server draws none,
+// and on a phone no unit of the rate that a gauge has not.
 func TestLinesOfZero(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -296,5 +297,9 @@ func TestLinesOfZero(t *testing.T) {
 	p.until("window.lines.size > 2")
 	if got := eval[string](p, `(`+trend+`)('zero').innerHTML`); got != "" {
 		t.Errorf("the line of zeros is %s", got)
+	}
+	p.medium(390, 1)
+	if got := eval[string](p, `getComputedStyle(document.querySelector('[data-rate][data-value=""]'), '::after').content`); got != "none" {
+		t.Errorf("a gauge has no rate, but the unit %s", got)
 	}
 }
