@@ -81,6 +81,37 @@ func TestPhoneHasRoom(t *testing.T) {
 	}
 }
 
+// TestChosenInView expects the chosen histogram in view in the list of a phone, also after
+// the page was rendered again, and values near their names on a wide screen.
+func TestChosenInView(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	send(t, d, func(lines *strings.Builder) {
+		for _, name := range []string{"a", "b", "c", "d", "z"} {
+			fmt.Fprintf(lines, "many.%s:1|ms\n", name)
+		}
+		lines.WriteString("many.last:1|c\n")
+	})
+	d.Wait("the lines", func(s daemon.Stats) bool { return s["many.last"] == "1" })
+	p := open(t)
+	for _, width := range []int64{320, 390, 720} {
+		p.medium(width, 1)
+		p.ready(base(d) + "/ui/histograms?filter=^many&name=many.z")
+		p.do(chromedp.Evaluate[chromedp.Void](`window.again = false; document.addEventListener('replaced', () => { window.again = true; }); document.querySelector('#refresh').value = '1'; document.querySelector('#refresh').dispatchEvent(new Event('change'))`))
+		for _, when := range []string{"at first", "after a refresh"} {
+			if !eval[bool](p, `{ const [r, l] = ['.pick [aria-current]', '.pick ul'].map((s) => document.querySelector(s).getBoundingClientRect()); r.left >= l.left && r.right <= l.right + 1 }`) {
+				t.Errorf("at %d px the chosen histogram is not in view %s", width, when)
+			}
+			p.until("window.again")
+		}
+	}
+	p.medium(2560, 1)
+	p.ready(base(d) + "/ui/server")
+	if far := eval[[]string](p, `[...document.querySelectorAll('.pairs dt')].filter((e) => e.nextElementSibling.getBoundingClientRect().right - e.getBoundingClientRect().left > 600).map((e) => e.textContent)`); len(far) > 0 {
+		t.Errorf("the values of %q are far from them", far)
+	}
+}
+
 // TestHeaderStaysInPlace lets the uptime of the server grow: the header shows it, and
 // nothing in it moves.
 func TestHeaderStaysInPlace(t *testing.T) {

@@ -243,7 +243,7 @@ export const rowOf = (e) => e?.closest?.('#results tbody tr:has(.pin)');
 export const nameOf = (row) => row.querySelector('a:not(.pin)').textContent;
 
 // swap shows a fresh part, which leaves its document: a copy would take as long as the
-// rest. Focus and open menus stay.
+// rest. Focus, places and open menus stay.
 function swap(old, part) {
   const { activeElement } = document;
   const focused = old.contains(activeElement) && activeElement;
@@ -254,7 +254,8 @@ function swap(old, part) {
   if (before.length === after.length) {
     before.forEach((menu, i) => { after[i].open = menu.open; });
   }
-  const scrolled = all('.scroll', old).map((e) => e.scrollLeft);
+  const scrolls = '.scroll, .pick ul';
+  const scrolled = all(scrolls, old).map((e) => e.scrollLeft);
   let same = '';
   let within = part;
   if (focused) {
@@ -266,7 +267,7 @@ function swap(old, part) {
   }
   old.replaceWith(part);
   enliven(part);
-  all('.scroll', part).forEach((e, i) => {
+  all(scrolls, part).forEach((e, i) => {
     if (scrolled[i] > 0) { // setting it takes a layout
       e.scrollLeft = scrolled[i];
     }
@@ -602,7 +603,10 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
-document.querySelector('nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
+all(':is(nav, .pick) [aria-current]').forEach((e) => {
+  const list = e.closest('ul');
+  list.scrollLeft = e.offsetLeft - (list.clientWidth - e.offsetWidth) / 2;
+});
 enliven(document);
 const done = document.getElementById('done');
 if (done) {
