@@ -54,6 +54,25 @@ func TestCellsOfHosts(t *testing.T) {
 	}
 }
 
+// TestSquarify: a row grows as long as its worst shape does not get worse.
+func TestSquarify(t *testing.T) {
+	for _, tt := range []struct {
+		sizes []float64
+		in    rect
+		want  string
+	}{
+		{nil, rect{0, 0, 4, 2}, "[]"},
+		{[]float64{3}, rect{0, 0, 4, 2}, "[{0 0 4 2}]"},
+		{[]float64{1, 1}, rect{0, 0, 4, 4}, "[{0 0 4 2} {0 2 4 2}]"}, // two rows are as good
+		{[]float64{2, 1, 1}, rect{0, 0, 4, 2}, "[{0 0 2 2} {2 0 2 1} {2 1 2 1}]"},
+		{[]float64{2, 1, 1}, rect{0, 0, 2, 4}, "[{0 0 2 2} {0 2 2 1} {0 3 2 1}]"},
+	} {
+		if got := fmt.Sprint(squarify(tt.sizes, tt.in)); got != tt.want {
+			t.Errorf("%v in %v: %s, want %s", tt.sizes, tt.in, got, tt.want)
+		}
+	}
+}
+
 func TestBars(t *testing.T) {
 	for share, want := range map[float64]string{-1: "", 0: "", 1e-9: "1", 0.01: "1", 0.5: "50", 1: "100", 7: "100"} {
 		got := ""
