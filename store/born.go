@@ -80,14 +80,23 @@ func (b *block) birth(i int) birth {
 // set back: clocks are corrected a little all the time.
 const clockSlack = 100
 
-// setBack corrects the times that are after now, in Unix milliseconds: they were read before
-// the clock was set back. Otherwise they would come to pass once more, and readers of
-// counters would take that for a reset.
+// followClock returns the time since the last flush, and corrects the times that are after
+// now if the clock was set back since: they would come to pass once more, and readers of
+// counters would take that for a reset. Store.flushMu must be held.
+func (s *Store) followClock(now time.Time) (passed time.Duration) {
+	passed = max(now.Sub(s.flushed), 0) // a clock of Options can go back
+	if back := s.flushed.UnixMilli() + passed.Milliseconds() - now.UnixMilli(); back > clockSlack {
+		s.setBack(now.UnixMilli(), back)
+	}
+	return passed
+}
+
+// setBack lowers the times that are after now, in Unix milliseconds.
 func (s *Store) setBack(now, by int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.eachBlock() {
-		if p := b.born.Load(); p != nil {
+		if p := b.born.Load(); p != nil && slices.ContainsFunc(*p, func(run birth) bool { return run.at > now }) {
 			runs := slices.Clone(*p)
 			for i := range runs {
 				if runs[i].at > now {
@@ -95,6 +104,7 @@ func (s *Store) setBack(now, by int64) {
 				}
 			}
 			b.born.Store(&runs)
+			s.rebirths++
 		}
 		if base := b.base.Load(); base != nil {
 			for i := range base {

@@ -27,17 +27,17 @@ type Explorer struct {
 	s    *Store
 	seed maphash.Seed // of tag values
 
-	mu     sync.Mutex // guards the rest; taken before the locks of the store
-	names  [nameSets]ranking
-	blocks []blockBirths // see births
-	tags   []*tagOrder   // latest use last
+	mu       sync.Mutex // guards the rest; taken before the locks of the store
+	names    [nameSets]ranking
+	tags     []*tagOrder   // latest use last
+	blocks   []blockBirths // see births
+	rebirths uint64        // of the store when the sums were made
 }
 
 // NewExplorer returns an explorer of s.
 func (s *Store) NewExplorer() *Explorer {
 	x := &Explorer{s: s, seed: maphash.MakeSeed()}
 	for set := range x.names {
-		x.names[set].found = 1
 		x.names[set].key = func(dst []byte, one id) []byte { return textKey(s, dst, one) }
 	}
 	return x
@@ -146,6 +146,7 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	defer v.Close()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.followClock()
 	x.blocks = nil
 	defer func() { x.blocks = nil }()
 	a := answer{x: x, q: &q, since: math.MaxInt64, prefix: []byte(q.Prefix), found: make(map[string]*places)}
@@ -180,6 +181,25 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 		out.Tags = a.tags(v)
 	}
 	return out, nil
+}
+
+// followClock forgets the sums if times of the store were corrected since.
+func (x *Explorer) followClock() {
+	s := x.s
+	s.flushMu.Lock()
+	s.followClock(s.opts.Now())
+	n := s.rebirths
+	s.flushMu.Unlock()
+	if n == x.rebirths {
+		return
+	}
+	x.rebirths = n
+	for i := range x.names {
+		x.names[i] = ranking{key: x.names[i].key}
+	}
+	for _, o := range x.tags {
+		o.ranking = ranking{key: o.ranking.key}
+	}
 }
 
 // Bytes estimates the memory of the explorer, excluding the index of names,

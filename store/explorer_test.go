@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -316,6 +317,42 @@ func TestSamplesOfGroupsThatAreNotCompared(t *testing.T) {
 	if got.Total.Samples != 12 || got.Others.Samples != 0 {
 		t.Errorf("%v samples in all, %v of others", got.Total.Samples, got.Others.Samples)
 	}
+}
+
+// TestNewStatsOfClockSetBack: what is new goes by the time that passed, before the next flush
+// and after it, and so do ages.
+func TestNewStatsOfClockSetBack(t *testing.T) {
+	now := time.Now()
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	x := st.NewExplorer()
+	own := st.Root()
+	site := tags.Tag{Name: "site", Value: "a"}
+	ask := func(when string, fresh int, last time.Time) {
+		t.Helper()
+		for _, tag := range []string{"", "site"} {
+			got, err := x.Explore(store.Explore{Tag: tag, Limit: 10, Since: now.Add(-time.Minute)})
+			if err != nil || got.Total.New != fresh || got.Groups[0].New != fresh || !got.Total.Last.Equal(last.Truncate(time.Millisecond)) {
+				t.Errorf("%s, tag %q: %+v, %v; want %d new stats, the last of %v", when, tag, got.Total, err, fresh, last)
+			}
+		}
+	}
+	own.Counter("a.old", site)
+	now = now.Add(20 * time.Minute)
+	st.Flush(store.FlushOptions{}).Close()
+	own.Counter("a.young", site)
+	ask("before", 1, now)
+	now = clocktest.Set(now.Add(2*time.Minute), -time.Hour)
+	young := now.Add(-2 * time.Minute)
+	ask("after the clock was set back", 0, young)
+	own.Counter("a.new", site)
+	ask("with a stat of then", 1, now)
+	last := now
+	now = now.Add(30 * time.Second)
+	st.Flush(store.FlushOptions{}).Close()
+	ask("after a flush", 1, last)
+	now = clocktest.Set(now.Add(2*time.Minute), -time.Hour)
+	st.Flush(store.FlushOptions{}).Close()
+	ask("after the flush that noticed that the clock was set back", 0, last.Add(-time.Hour))
 }
 
 // TestOrdersOfManyTags asks for more tags than orders are kept, while stats are created and

@@ -214,7 +214,6 @@ func (x *Explorer) tagRanking(name string) *ranking {
 		return x.updateTag(o)
 	}
 	o := &tagOrder{name: name}
-	o.ranking.found = 1
 	o.order.asked = true
 	walk := &Cursor{s: s}
 	o.ranking.key = func(dst []byte, one id) []byte {

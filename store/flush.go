@@ -38,12 +38,9 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	snap := &Snapshot{
 		Seq:      s.flushes + 1,
 		Time:     now,
-		Interval: max(now.Sub(s.flushed), 0), // a clock of Options can go back
+		Interval: s.followClock(now),
 		Last:     o.Last,
 		totals:   o.Totals,
-	}
-	if back := s.flushed.UnixMilli() + snap.Interval.Milliseconds() - now.UnixMilli(); back > clockSlack {
-		s.setBack(now.UnixMilli(), back)
 	}
 	var ended []id
 	snap.view, ended, snap.ended = s.viewOfFlush(o.HistogramsOnly)

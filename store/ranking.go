@@ -74,7 +74,7 @@ func (r *ranking) find(prefix []byte, within span) span {
 		from = r.search(within, math.MaxInt, func(key []byte) bool { return side(key, prefix) >= 0 })
 	}
 	to := r.search(span{from, within.to}, r.found, func(key []byte) bool { return side(key, prefix) > 0 })
-	r.found = max(1, to-from)
+	r.found = to - from
 	return span{from, to}
 }
 
@@ -87,7 +87,7 @@ func (r *ranking) search(s span, guess int, behind func(key []byte) bool) int {
 	n, last := r.chunkAt(s.from), r.chunkAt(s.to-1)
 	n += sort.Search(last-n, func(k int) bool { return behind(r.sums[n+1+k].first) })
 	from, to := max(s.from, r.starts[n]), min(s.to, r.starts[n+1])
-	for step, next := guess, 1; step <= to-from; step, next = next, 4*next {
+	for step, next := max(guess, 1), 1; step <= to-from; step, next = next, 4*next {
 		if behind(r.keyAt(from + step - 1)) {
 			to = from + step - 1
 			break

@@ -89,11 +89,12 @@ type Store struct {
 
 	// Locks are taken in the order flushMu, orderMu, mu.
 
-	flushMu schedule.Mutex
-	flushes uint64    // so far; written under mu too
-	flushed time.Time // of the last flush
-	watches []*Watch
-	resets  atomic.Uint64 // resets of counters; written under mu
+	flushMu  schedule.Mutex
+	flushes  uint64    // so far; written under mu too
+	flushed  time.Time // of the last flush
+	rebirths uint64    // see setBack: blocks whose births were corrected
+	watches  []*Watch
+	resets   atomic.Uint64 // resets of counters; written under mu
 
 	orderMu  schedule.Mutex
 	byName   [nameSets]order
