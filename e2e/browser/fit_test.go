@@ -48,7 +48,8 @@ func TestTablesFit(t *testing.T) {
 }
 
 // TestEdgesLineUp expects the header over the content, key figures without a gap at the
-// end, and the check boxes of loggers in line with their names.
+// end, the check boxes of loggers in line with their names, and the heads of a table on
+// one line, whether they sort or not.
 func TestEdgesLineUp(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -62,6 +63,10 @@ func TestEdgesLineUp(t *testing.T) {
 		p.ready(base(d) + "/ui/logging")
 		if got := eval[[]float64](p, `((f) => [...document.querySelectorAll('#loggers tbody tr')].map((e) => f(e.querySelector('input')) - f(e.querySelector('code'))))((e) => { const r = e.getBoundingClientRect(); return (r.top + r.bottom) / 2; })`); len(got) == 0 || slices.Max(got) > 1.5 || slices.Min(got) < -1.5 {
 			t.Errorf("at %d the check boxes are %v px off their names", width, got)
+		}
+		p.ready(base(d) + "/ui/explorer")
+		if got := eval[[]float64](p, `[...document.querySelectorAll('#groups thead th')].map((e) => { const r = document.createRange(); r.selectNodeContents(e.querySelector('a') ?? e); return r.getBoundingClientRect().bottom; })`); slices.Max(got)-slices.Min(got) > 1 {
+			t.Errorf("at %d the heads end at %v px", width, got)
 		}
 	}
 }
@@ -107,7 +112,7 @@ func TestChosenInView(t *testing.T) {
 	}
 	p.medium(2560, 1)
 	p.ready(base(d) + "/ui/server")
-	if far := eval[[]string](p, `[...document.querySelectorAll('.pairs dt')].filter((e) => e.nextElementSibling.getBoundingClientRect().right - e.getBoundingClientRect().left > 600).map((e) => e.textContent)`); len(far) > 0 {
+	if far := eval[[]string](p, `[...document.querySelectorAll('.pairs dt')].filter((e) => e.nextElementSibling.getBoundingClientRect().right - e.getBoundingClientRect().left > 720).map((e) => e.textContent)`); len(far) > 0 {
 		t.Errorf("the values of %q are far from them", far)
 	}
 }
