@@ -470,3 +470,27 @@ func TestEstimatedTagValues(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestStripHasGaps expects no line through steps without values, and a short line for a
+// step that stands alone.
+func TestStripHasGaps(t *testing.T) {
+	layout, err := histogram.NewLayout(histogram.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hist := histogram.New(layout)
+	hist.RecordFloat(7, 1)
+	some, none := hist.Merge().Interval, layout.Empty()
+	for lines, steps := range map[int][]*histogram.Stats{1: {none, some, some, none}, 2: {some, none, none, some}} {
+		var rows []history.Point
+		for i, s := range steps {
+			start := testNow.Add(time.Duration(i-len(steps)) * time.Second)
+			rows = append(rows, history.Point{Start: start, End: start.Add(time.Second), Stats: s})
+		}
+		_, got, _ := strings.Cut(drawn(func(v *view) { v.strip(rows, newAxis(some, false), 4) }), "<path class='through' d='")
+		got, _, _ = strings.Cut(got, "'")
+		if strings.Count(got, "M") != lines || strings.Count(got, "L") != 2 {
+			t.Errorf("%d lines, want %d: %s", strings.Count(got, "M"), lines, got)
+		}
+	}
+}

@@ -109,12 +109,11 @@ func (v *view) strip(rows []history.Point, a axis, n int) {
 			continue
 		}
 		for j, q := range [...]float64{.5, .99} {
-			if lines[j].Len() == 0 {
-				lines[j].WriteByte('M')
-			} else {
-				lines[j].WriteByte('L')
+			x := a.at(rows[i].Stats.Quantile(q))
+			if i == 0 || rows[i-1].Stats.Count() == 0 { // nothing is known of the gap
+				fmt.Fprintf(&lines[j], "M%.2f %d", x, i*stripTall)
 			}
-			fmt.Fprintf(&lines[j], "%.2f %d", a.at(rows[i].Stats.Quantile(q)), i*stripTall+stripTall/2)
+			fmt.Fprintf(&lines[j], "L%.2f %d", x, i*stripTall+stripTall/2)
 		}
 	}
 	v.Put(h("<div class='plotbox'><svg class='plot scale' aria-hidden='true' height='"), max(tall, 24), h("'><text class='end' x='46' y='10'>now</text><text class='end' x='46' y='"), max(tall, 24)-2, h("'>"),
