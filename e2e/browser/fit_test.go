@@ -98,6 +98,7 @@ func TestChosenInView(t *testing.T) {
 		lines.WriteString("many.last:1|c\n")
 	})
 	d.Wait("the lines", func(s daemon.Stats) bool { return s["many.last"] == "1" })
+	d.Until("the histograms in the list", func() bool { return strings.Contains(d.Get("/ui/histograms?filter=^many"), "name=many.z") })
 	p := open(t)
 	for _, width := range []int64{320, 390, 720} {
 		p.medium(width, 1)
