@@ -351,7 +351,7 @@ func TestClustersInCode(t *testing.T) {
 func TestClustersThatCannotBe(t *testing.T) {
 	cfg := fromText(t, "static_resources:\n  clusters:\n  - {name: a, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}\n  - {name: b, type: EDS, eds_cluster_config: {eds_config: {ads: {}}}}\n")
 	_, err := server.New(cfg)
-	if err == nil || !strings.Contains(err.Error(), `cluster "a"`) || !strings.Contains(err.Error(), `cluster "b"`) {
+	if err == nil || !strings.Contains(err.Error(), `boot.yaml:4:6: upstream: cluster "a"`) || !strings.Contains(err.Error(), `boot.yaml:5:6: upstream: cluster "b"`) {
 		t.Errorf("without a stream: %v", err)
 	}
 }
