@@ -343,6 +343,13 @@ func TestMappingRules(t *testing.T) {
 			}
 		}
 	}
+	// Where some can be loaded the section has no choice of rules yet.
+	srv := world(t, "plain", func(c *admin.Config) {
+		c.Sources.Ingest, c.Sources.ReloadMapping = ruled{fakeIngest{"plain"}, 0}, func() error { return nil }
+	})
+	if body := string(request(srv, "ingest", "plain").Body); !strings.Contains(body, "Mapping rules") || strings.Contains(body, "rules=unused") {
+		t.Errorf("without rules yet: %s", body)
+	}
 }
 
 // TestDroppedSampleIsNotAccepted expects the explanation of a line to say that a rule
