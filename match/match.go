@@ -121,7 +121,7 @@ func (m Matcher) Match(s string) bool {
 	case KindContains:
 		return strings.Contains(s, m.pattern)
 	default:
-		return (m.literal == "" || strings.Contains(s, m.literal)) && m.re.MatchString(s)
+		return strings.Contains(s, m.literal) && m.re.MatchString(s)
 	}
 }
 
