@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/accept"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/server/certs"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
@@ -35,9 +36,11 @@ type Listener struct {
 	Address   string
 	Direction listeners.Direction
 	// TLS holds certificate files. If set, accepted connections are of type
-	// [*tls.Conn], and perform their handshake at the first Read or Write. The
-	// files are shown by /certs, and reloaded by Reload and when they change. A
-	// gauge
+	// [*tls.Conn], and their handshake has begun; Read and Write wait for its end.
+	// listener.<address>.ssl.handshake and listener.<address>.ssl.connection_error
+	// count the handshakes that completed and failed; failures are logged at debug, at
+	// most one a second. The files are shown by /certs, and reloaded by Reload and when
+	// they change. A gauge
 	// listener.<address>.ssl.certificate.<file>.expiration_unix_time_seconds
 	// shows when the certificate expires; <file> is the name of Chain without
 	// directory and extension.
@@ -57,9 +60,7 @@ type Listener struct {
 	// HTTP handles the requests on the listener; set it instead of Serve. Its
 	// connections, requests and responses are counted below http.<Name>, with the
 	// metrics of Envoy's connection manager, and its responses also below
-	// listener.<address>.http.<Name>. With TLS, listener.<address>.ssl.handshake and
-	// listener.<address>.ssl.connection_error count the handshakes that completed and
-	// failed; failures are logged at debug, at most one a second. Responses ask clients to close their connections
+	// listener.<address>.http.<Name>. Responses ask clients to close their connections
 	// while [lifecycle.Server.ShouldClose] is true. When the server ends, running
 	// requests have 5 s. Programs that need other settings call [http.Server] in Serve.
 	HTTP http.Handler
@@ -87,6 +88,9 @@ type port struct {
 
 	tls     *certs.Server // nil without TLS
 	expires *store.Gauge  // of the certificate of tls, in seconds of Unix time
+
+	handshakes, handshakeErrors *store.Counter            // nil without TLS
+	handshakeLogged             atomic.Pointer[time.Time] // when a failure was last logged, at most every second
 }
 
 var _ net.Listener = (*port)(nil)
@@ -144,6 +148,8 @@ func (s *Server) bindPorts() error {
 			sc.Help(map[string]string{"ssl.certificate." + name + ".expiration_unix_time_seconds": "Unix time at which the certificate expires."})
 			p.expires = sc.GaugeWithMode("ssl.certificate."+name+".expiration_unix_time_seconds", store.NeverImport)
 			p.refresh()
+			sc.Help(map[string]string{"ssl.handshake": "Completed TLS handshakes.", "ssl.connection_error": "Failed TLS handshakes."})
+			p.handshakes, p.handshakeErrors = sc.Counter("ssl.handshake"), sc.Counter("ssl.connection_error")
 		}
 		err := s.listeners.Add(listeners.Listener{
 			Name: l.Name, Direction: l.Direction, Addresses: []config.Address{at}, Stop: func() { _ = p.Close() },
@@ -293,10 +299,29 @@ func (p *port) Accept() (net.Conn, error) {
 	p.open.Add(1)
 	p.total.Inc()
 	p.active.Inc()
-	if c = (&portConn{Conn: c, port: p, begin: time.Now()}); p.tls != nil {
-		c = tls.Server(c, p.tls.Config())
+	if c = (&portConn{Conn: c, port: p, begin: time.Now()}); p.tls == nil {
+		return c, nil
 	}
-	return c, nil
+	t := tls.Server(c, p.tls.Config())
+	if p.cfg.HTTP == nil { // its connections count their own
+		go func() {
+			guard.New(p.log).Run("handshake of a listener", func() { p.shook(t, t.Handshake()) })
+		}()
+	}
+	return t, nil
+}
+
+// shook counts the handshake of a connection.
+func (p *port) shook(c net.Conn, err error) {
+	if err == nil {
+		p.handshakes.Inc()
+		return
+	}
+	p.handshakeErrors.Inc()
+	now, before := time.Now(), p.handshakeLogged.Load()
+	if (before == nil || now.Sub(*before) >= time.Second) && p.handshakeLogged.CompareAndSwap(before, &now) {
+		p.log.Debug("TLS handshake failed", "peer", c.RemoteAddr(), "error", err)
+	}
 }
 
 // Addr implements [net.Listener].

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -399,9 +401,33 @@ func TestEarlyHints(t *testing.T) {
 	})
 }
 
-// TestListenerHandshakes counts the TLS handshakes of a listener for HTTP. Of many
-// failures the log shows the first.
+// TestListenerHandshakes counts the TLS handshakes of listeners of each kind.
 func TestListenerHandshakes(t *testing.T) {
+	read := func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
+		_ = c.Close()
+	}
+	for name, l := range map[string]server.Listener{
+		"http":   {HTTP: http.NotFoundHandler()},
+		"handle": {Handle: func(_ context.Context, c net.Conn) { read(c) }},
+		"serve": {Serve: func(_ context.Context, l net.Listener) error {
+			var conns sync.WaitGroup
+			defer conns.Wait()
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return nil
+				}
+				conns.Go(func() { read(c) })
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { checkHandshakes(t, l) })
+	}
+}
+
+// checkHandshakes counts the handshakes of a listener. Of many failures the log shows one.
+func checkHandshakes(t *testing.T, l server.Listener) {
 	dir := t.TempDir()
 	pair(t, dir, 0xa2, time.Now().Add(time.Hour))
 	log := filepath.Join(dir, "app.log")
@@ -409,21 +435,18 @@ func TestListenerHandshakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, server.Config{Admin: anyPort(), Loggers: loggers, LogFile: loggers, Listeners: []server.Listener{{
-		Name: "web", Address: "127.0.0.1:0", HTTP: http.NotFoundHandler(), TLS: &certs.Files{Chain: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")},
-	}}})
+	l.Name, l.Address, l.TLS = "web", "127.0.0.1:0", &certs.Files{Chain: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	r := start(t, server.Config{Admin: anyPort(), Loggers: loggers, LogFile: loggers, Listeners: []server.Listener{l}})
 	at := r.Listeners().List()[0].Addresses[0].String()
 	const failures = 20
-	var first string
+	var peers []string
 	begin := time.Now()
-	for i := range failures {
+	for range failures {
 		c, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 {
-			first = c.LocalAddr().String()
-		}
+		peers = append(peers, c.LocalAddr().String())
 		_, _ = io.WriteString(c, "canary canary\n")
 		_, _ = io.Copy(io.Discard, c)
 		_ = c.Close()
@@ -450,7 +473,8 @@ func TestListenerHandshakes(t *testing.T) {
 	if n := strings.Count(string(text), "TLS handshake failed"); n < 1 || n > 1+int(took/time.Second) {
 		t.Errorf("%d lines in %v, want 1 a second:\n%s", n, took, text)
 	}
-	if !strings.Contains(string(text), first) || !strings.Contains(string(text), "does not look like a TLS handshake") || strings.Contains(string(text), "canary") {
-		t.Errorf("no peer %s, no reason or the text of the peer:\n%s", first, text)
+	named := func(peer string) bool { return strings.Contains(string(text), "peer="+peer+" ") }
+	if !slices.ContainsFunc(peers, named) || !strings.Contains(string(text), "does not look like a TLS handshake") || strings.Contains(string(text), "canary") {
+		t.Errorf("no peer of %s, no reason or the text of the peer:\n%s", peers, text)
 	}
 }

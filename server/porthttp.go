@@ -42,9 +42,6 @@ type httpPort struct {
 	cxDestroy, cxDestroyActiveRq                     [3]*store.Counter // in all, by us, by the client
 	rqCompleted                                      [2]*store.Counter // the second one is below listener.<address>
 	rqClass                                          [2][5]*store.Counter
-
-	handshakes, handshakeErrors *store.Counter            // below listener.<address>; nil without TLS
-	handshakeLogged             atomic.Pointer[time.Time] // when a failure was last logged, at most every second
 }
 
 func (s *Server) newHTTPPort(p *port) *httpPort {
@@ -74,11 +71,6 @@ func (s *Server) newHTTPPort(p *port) *httpPort {
 		h.cxDestroy[i], h.cxDestroyActiveRq[i] = counter("cx_destroy"+side), counter("cx_destroy"+side+"_active_rq")
 	}
 	listener := "listener." + statPart(listeners.FromNet(p.Addr()).String())
-	if p.tls != nil {
-		of := own.Scope(listener + ".ssl")
-		of.Help(map[string]string{"handshake": "Completed TLS handshakes.", "connection_error": "Failed TLS handshakes."})
-		h.handshakes, h.handshakeErrors = of.Counter("handshake"), of.Counter("connection_error")
-	}
 	of := own.Scope(listener + "." + name)
 	of.Help(map[string]string{"downstream_rq_completed": "Responses.", "downstream_rq_2xx": "Responses by class of status."})
 	for i, sc := range [...]*store.Scope{sc, of} {
@@ -288,20 +280,13 @@ func (c *httpConn) handshake() {
 		return
 	}
 	err := t.Handshake()
-	switch first := !c.greeted.Swap(true); {
-	case !first:
-	case err == nil:
-		c.port.handshakes.Inc()
-	default:
-		c.port.handshakeErrors.Inc()
-		now, before := time.Now(), c.port.handshakeLogged.Load()
-		if (before == nil || now.Sub(*before) >= time.Second) && c.port.handshakeLogged.CompareAndSwap(before, &now) {
-			c.port.log.Debug("TLS handshake failed", "peer", c.RemoteAddr(), "error", err)
-		}
-		var header tls.RecordHeaderError
-		if errors.As(err, &header) && header.Conn != nil {
-			_, _ = io.WriteString(header.Conn, plainAnswer)
-		}
+	if c.greeted.Swap(true) {
+		return
+	}
+	c.port.shook(t, err)
+	var header tls.RecordHeaderError
+	if errors.As(err, &header) && header.Conn != nil {
+		_, _ = io.WriteString(header.Conn, plainAnswer)
 	}
 }
 

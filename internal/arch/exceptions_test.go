@@ -25,6 +25,7 @@ func exceptions() []exception {
 		{"failpoints", "internal/schedule", "check.go Check", "runs subtests; exists only with the tag schedule"},
 		{"failpoints", "internal/schedule", "seeded.go CheckBugs", "runs subtests; exists only with the tags schedule and seeded"},
 		{"testing", "internal/schedule", "testing", "checks tests of explored packages; exists only with the tag schedule"},
+		{"failpoints", "server", "handshake of a listener", "runs crypto/tls with certificates that were loaded; nothing of this module can panic there"},
 		{"failpoints", "server", "porthttp.go abort", "breaks the connection of a request after a panic; TestListenerHTTP has a handler that panics"},
 		{"servers", "server", "http.Server", "serves a program's handler on a listener of the program"},
 		{"failpoints", "server", "server.go serve", "is around each part of a server; TestPanicOfAPart has one that panics"},
