@@ -32,6 +32,19 @@ func (p *tab) confirm(change string) {
 	p.until("document.querySelector('#done')?.innerText.includes(" + quoted(change) + ") && document.documentElement.dataset.ready")
 }
 
+// TestSpacesInForms submits filters with a space, which browsers send as a plus without
+// the script, and one with a plus.
+func TestSpacesInForms(t *testing.T) {
+	t.Parallel()
+	d := daemon.Start(t, daemon.Config{YAML: fmt.Sprintf(settable, "")})
+	p := open(t)
+	for _, path := range []string{"runtime", "audit", "config"} {
+		p.ready(base(d) + "/ui/" + path)
+		p.do(chromedp.SendKeys(`input[name="filter"]`, "a b+c"+kb.Enter))
+		p.until("location.search === '?filter=a%20b%2Bc' && document.querySelector('input[name=\"filter\"]')?.defaultValue === 'a b+c'")
+	}
+}
+
 // TestRuntimeTasks adds a value, overrides a value of a lower layer and removes the
 // override. A value of a layer below cannot be deleted.
 func TestRuntimeTasks(t *testing.T) {

@@ -190,6 +190,13 @@ function prepare(form) {
     }
   });
   if (!posts) {
+    form.addEventListener('submit', (event) => {
+      const data = new FormData(form, event.submitter);
+      if (!form.dataset.live && [...data.values()].some((value) => value.includes(' '))) {
+        event.preventDefault(); // the browser would send +, which is a plus in queries
+        location.href = address(form.getAttribute('action'), data);
+      }
+    });
     return;
   }
   form.addEventListener('submit', async (event) => {
