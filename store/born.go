@@ -31,18 +31,6 @@ func (b *block) noteBirth(i int, now int64, flushes uint64) {
 	}
 }
 
-// creationTime returns the time of a creation. Soon after a reading of the system's clock
-// it reads only the monotonic clock, which takes half the time. Store.mu must be held.
-func (s *Store) creationTime() time.Time {
-	if s.system {
-		if since := time.Since(s.read); since < birthRun/2*time.Millisecond {
-			return s.read.Add(since)
-		}
-	}
-	s.read = s.opts.Now()
-	return s.read
-}
-
 // inherit records that counter i is older than this process.
 func (b *block) inherit(i int) {
 	for b.older.Load() == nil {

@@ -409,7 +409,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	case variantHistogram:
 		appendShared(&b.hists, histogram.New(s.layoutFor(full, unit, sc.cls.network, sc.form)))
 	}
-	now := s.creationTime()
+	now := s.opts.Now()
 	b.noteBirth(i, now.UnixMilli(), s.flushes)
 	if b.active != nil {
 		b.active[i].Store(s.age(now))

@@ -49,8 +49,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 	seconds := s.age(now)
 
 	s.mu.Lock()
-	s.flushes++  // the stats created from here on are not in this flush
-	s.read = now // nor are their times before it
+	s.flushes++ // the stats created from here on are not in this flush
 	blocks := s.eachBlock()
 	ns := make([]int, len(blocks))
 	for i, b := range blocks {

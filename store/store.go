@@ -68,7 +68,6 @@ type Store struct {
 	root    *Scope
 	own     *Scope    // see Own
 	opened  time.Time // see age
-	system  bool      // opts.Now is that of the system
 
 	lookup    lookup
 	hot       hotNames
@@ -113,8 +112,7 @@ type Store struct {
 	mu         schedule.Mutex // guards creation and removal of stats and scopes
 	reject     func(name string) bool
 	classes    map[classKey]*class
-	read       time.Time // the clock, at most birthRun/2 before the last creation; see creationTime
-	blockCount uint32    // block indexes handed out so far, free ones included
+	blockCount uint32 // block indexes handed out so far, free ones included
 	freeBlocks []freeBlock
 	stats      int // alive
 	byKind     [kinds]int
@@ -135,8 +133,7 @@ func New(opts Options) *Store {
 	}
 	opts.Product = opts.Tags.Product()
 	opts.Naming.Product = opts.Product
-	system := opts.Now == nil
-	if system {
+	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	s := &Store{
@@ -149,9 +146,8 @@ func New(opts Options) *Store {
 		sharers: make(map[id][]uint32),
 		layouts: make(map[layoutKey]*histogram.Layout),
 		opened:  opts.Now(),
-		system:  system,
 	}
-	s.flushed, s.read = s.opened, s.opened
+	s.flushed = s.opened
 	s.lookup.init()
 	s.hot.init()
 	s.series.owners, s.series.seed = naming.NewOwners(s.ownsMetric), maphash.MakeSeed()
