@@ -21,7 +21,7 @@ func TestFileName(t *testing.T) {
 		"token": true, "token.txt": true, "tokens-2024-production.txt": true, "etc/secrets/statsd/token": true, "statsd-admin-token": true,
 		"/run/0123456789abcdef/token": true, "./ghp_0123456789abcdef": true, "../ghp_0123456789abcdef": true,
 
-		"ghp_0123456789abcdef": false, "AbCdEfGhIjKlMnOp": false, "hvs.CAES0123456789abcdef": false, "0123456789abcde/0123456789abcdef": false,
+		"ghp_0123456789abcdef": false, "AbCdEfGhIjKlMnOp": false, "hvs.CAES0123456789abcdef": false, "0123456789abcde/0123456789abcdef": false, "conf.d/0123456789abcdef": false,
 		"eyJ.a.b": false, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln": false, ".0123456789abcdef": false, "/-----BEGIN PRIVATE KEY-----": false,
 	} {
 		if FileName(name) != want {
