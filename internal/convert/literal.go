@@ -125,7 +125,7 @@ func (r *literalReader) scalar(start int, tag, value string) *yaml.Node {
 func (r *literalReader) value(depth int) *yaml.Node {
 	r.space()
 	start := r.at
-	n := r.scalar(start, "!!null", "null") // in place of a value that cannot be read
+	n := r.scalar(start, "!!null", "null") // also in place of a value that cannot be read
 	if depth > maxDepth {
 		r.fail(start, "values nest deeper than %d", maxDepth)
 		return n
@@ -143,8 +143,7 @@ func (r *literalReader) value(depth int) *yaml.Node {
 		switch word := r.word(); word {
 		case "true", "false":
 			n = r.scalar(start, "!!bool", word)
-		case "null", "undefined":
-			n = r.scalar(start, "!!null", "null")
+		case "null", "undefined": // as n is
 		default:
 			r.expression(start)
 		}
