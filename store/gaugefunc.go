@@ -14,7 +14,7 @@ import (
 type refreshers struct {
 	mu    sync.Mutex // guards list and gone, not the calls
 	list  []*refresher
-	gone  int        // elements of list that were removed
+	gone  int        // removals since list was copied
 	calls sync.Mutex // held during calls
 	log   atomic.Pointer[slog.Logger]
 }
@@ -34,9 +34,7 @@ func (s *Store) BeforeRead(f func()) (remove func()) {
 	return func() {
 		rs.mu.Lock()
 		defer rs.mu.Unlock()
-		if r.f.Swap(nil) == nil {
-			return
-		}
+		r.f.Store(nil)
 		// Copies of the list are rare, so that many functions are cheap to remove.
 		if rs.gone++; rs.gone > len(rs.list)/2 {
 			var kept []*refresher
