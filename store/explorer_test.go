@@ -305,7 +305,8 @@ func TestSamplesOfGroupsThatAreNotCompared(t *testing.T) {
 		st.Root().Counter(fmt.Sprintf("u.%04d.c", i))
 	}
 	samples := []store.Sampled{{Name: "u.2999.c", PerSecond: 5}, {Name: "u.2001", PerSecond: 7}, {Name: "u.gone.c", PerSecond: 9}}
-	got, err := st.NewExplorer().Explore(store.Explore{Prefix: "u.", By: store.BySamples, Limit: 3, Samples: samples})
+	x := st.NewExplorer()
+	got, err := x.Explore(store.Explore{Prefix: "u.", By: store.BySamples, Limit: 3, Samples: samples})
 	if err != nil || len(got.Groups) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -316,6 +317,10 @@ func TestSamplesOfGroupsThatAreNotCompared(t *testing.T) {
 	}
 	if got.Total.Samples != 12 || got.Others.Samples != 0 {
 		t.Errorf("%v samples in all, %v of others", got.Total.Samples, got.Others.Samples)
+	}
+	got, err = x.Explore(store.Explore{Prefix: "u.", By: store.BySamples, Limit: 3, Samples: samples[1:]})
+	if err != nil || got.Total.Samples != 7 || len(got.Groups) != 3 || got.Groups[1].Samples != 0 {
+		t.Errorf("with samples of one group: %+v, %v", got, err)
 	}
 }
 
