@@ -97,8 +97,8 @@ func rank(q float64, count uint64) uint64 {
 
 // walker finds the bins of ascending ranks.
 type walker struct {
-	page  pageReader
-	below uint64 // sum of the counts on earlier pages
+	page    pageReader
+	through uint64 // sum of the counts up to the end of page
 
 	rest uint64 // of page.used: the bins not yet passed
 	at   uint   // bit number of the first count in rest
@@ -109,12 +109,9 @@ type walker struct {
 // the count of all values. Ranks must not descend from call to call; a lower
 // one gives the current bin.
 func (w *walker) seek(rank uint64) int {
-	for w.below+w.page.sum < rank || w.page.read == 0 {
-		w.below += w.page.sum
-		if !w.page.next() {
-			break
-		}
-		w.rest, w.at, w.seen = w.page.used, w.page.at, w.below
+	for w.through < rank && w.page.next() {
+		w.rest, w.at, w.seen = w.page.used, w.page.at, w.through
+		w.through += w.page.sum
 	}
 	// The call of field is written out: this loop is most of what quantiles cost.
 	words, width, least := w.page.words, w.page.width, w.page.least
