@@ -15,6 +15,21 @@ import (
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
+// TestSuffixesOfTotals: the suffix is cut from names of counters that have more than it.
+func TestSuffixesOfTotals(t *testing.T) {
+	st := store.New(store.Options{})
+	sc := st.ScopeWith("", store.ScopeOptions{Network: true})
+	sc.Counter("_total").Inc()
+	sc.Counter("a_total").Inc()
+	sc.Histogram("b_total", store.Bytes).Record(1)
+	out := string(write(t, OpenMetrics, st, Options{}))
+	for _, want := range []string{"# TYPE _total unknown\n", "# TYPE a counter\n", "\na_total{} 1\n", "\na_created{} ", "# TYPE b_total histogram\n", "\nb_total_created{} "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // TestCreated: a series says since when it counts, also after a reset, and again after
 // it was created once more.
 func TestCreated(t *testing.T) {

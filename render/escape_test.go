@@ -117,6 +117,7 @@ func TestEscapeNames(t *testing.T) {
 		{"9lives", "__9lives", "U___39_lives"},
 		{"é", "____", "U___e9_"},
 		{"U__a", "U____a", "U__U____a"},
+		{"U__", "U____", "U__U____"},
 		{"", "", "U__"},
 	} {
 		if got := string(EscapeDots.appendName(nil, []byte(tt.name))); got != tt.dots {

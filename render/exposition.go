@@ -287,7 +287,6 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 		return len(name) > 0
 	}
 	e.metric = append(e.metric[:0], name...)
-	e.total = false
 	stats := k
 	if k == store.KindGauge && e.description.Counter {
 		k = store.KindCounter
@@ -300,13 +299,11 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 	}
 	e.quoted = !e.escaping.legacy() && !legacyName(e.metric)
 	family := e.metric
-	if e.dialect == dialectOpenMetrics && k == store.KindCounter {
-		base := bytes.TrimSuffix(e.metric, []byte(totalSuffix))
-		e.total = len(base) > 0 && len(base) < len(e.metric) &&
-			!e.st.HasMetric(string(bytes.TrimSuffix(under, []byte(totalSuffix))))
-		if e.total {
-			family = base
-		}
+	base := bytes.TrimSuffix(e.metric, []byte(totalSuffix))
+	e.total = e.dialect == dialectOpenMetrics && k == store.KindCounter && len(base) > 0 && len(base) < len(e.metric) &&
+		!e.st.HasMetric(string(bytes.TrimSuffix(under, []byte(totalSuffix))))
+	if e.total {
+		family = base
 	}
 	e.created = e.showsCreated(stats, under)
 	if e.description.Help != "" {
