@@ -3,13 +3,31 @@ package render
 import (
 	"bytes"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
+
+// TestMixedFormsOfAFamily: all histograms of a family are summaries if the first one is,
+// and one that names no quantiles has the default ones.
+func TestMixedFormsOfAFamily(t *testing.T) {
+	st := store.New(store.Options{})
+	for i, f := range []*store.HistogramForm{{Quantiles: []float64{0.3}}, {}} {
+		st.ScopeWith("", store.ScopeOptions{Network: true, Histograms: f}).Histogram("rt", store.Unspecified, tags.Tag{Name: "by", Value: string(rune('a' + i))}).Record(1)
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	out := string(write(t, Exposition, st, Options{}))
+	for _, want := range []string{`rt{by="a",quantile="0.3"} `, `rt{by="b",quantile="0.5"} `} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
 
 // TestForms shows histograms of scopes with forms: summaries over a window with
 // their own quantiles, buckets, native histograms with fewer buckets, and help
