@@ -127,10 +127,12 @@ type failing struct{}
 func (failing) Write([]byte) (int, error) { return 0, errors.New("disk is full") }
 
 func TestExplainReportsFailures(t *testing.T) {
-	var stderr bytes.Buffer
-	p := program{stdin: strings.NewReader("a:1|c\n"), stdout: failing{}, stderr: &stderr}
-	if status := p.run(context.Background(), []string{"explain"}); status != 1 || stderr.String() != "error: disk is full\n" {
-		t.Errorf("writing: status %d, %q", status, stderr.String())
+	for _, lines := range []string{"a:1|c\n", ""} {
+		var stderr bytes.Buffer
+		p := program{stdin: strings.NewReader(lines), stdout: failing{}, stderr: &stderr}
+		if status := p.run(context.Background(), []string{"explain"}); status != 1 || stderr.String() != "error: disk is full\n" {
+			t.Errorf("writing about %q: status %d, %q", lines, status, stderr.String())
+		}
 	}
 	status, _, text := explainLines(iotest.ErrReader(errors.New("unplugged")))
 	if status != 1 || text != "error: unplugged\n" {

@@ -256,4 +256,7 @@ func TestSourceOfABuild(t *testing.T) {
 			t.Errorf("%v, %s: %s %s, want %s %s", tt.settings, tt.linked, rev, tree, tt.rev, tt.tree)
 		}
 	}
+	if rev, tree := source(); rev == "" || tree == "" {
+		t.Errorf("this program is of the commit %q, %q", rev, tree)
+	}
 }
