@@ -458,7 +458,7 @@ func (h overHTTP) Export(ctx context.Context, request []byte) ([]byte, error) {
 	if err := answer.Err(false); err != nil {
 		return nil, err
 	}
-	if len(answer.Body) > 0 && answer.Header.Get("Content-Type") != "application/x-protobuf" {
+	if answer.Header.Get("Content-Type") != "application/x-protobuf" {
 		return nil, nil
 	}
 	return answer.Body, nil
