@@ -305,6 +305,24 @@ func TestRefsAndKinds(t *testing.T) {
 	})
 }
 
+// TestContinuedCounters: a counter that continues that of a parent process was created at 0.
+func TestContinuedCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, deltastream.Config{})
+		w.store.Root().Counter("own").Inc()
+		w.store.Root().Counter("continued").Inc()
+		if err := w.store.NewImport(nil).Add(&store.ExportedStat{Name: "continued", Settled: 7}); err != nil {
+			t.Fatal(err)
+		}
+		p := &page{}
+		defer w.listen(p, deltastream.Request{})()
+		got := p.take()
+		if !strings.Contains(got, `,"counter","continued",0]`) || strings.Contains(got, `,"counter","own",0]`) {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 // TestOthersFollow: stats that a client has not asked for stand before, between and behind its
 // own, at the beginning and among the changes.
 func TestOthersFollow(t *testing.T) {

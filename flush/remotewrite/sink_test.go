@@ -423,6 +423,21 @@ func TestSharedNames(t *testing.T) {
 	}
 }
 
+// TestOrderOfLabels: labels are sorted also if the series before has as many, with names
+// as long, in another order.
+func TestOrderOfLabels(t *testing.T) {
+	r := receive(t, Version2)
+	w := write(t, Config{HTTP: to(r.url), Shards: 1}, store.Options{})
+	for _, name := range []string{"Ab", "zb"} { // before and behind __name__
+		w.st.Root().Counter("n", tags.Tag{Name: name, Value: "v"}).Inc()
+	}
+	w.tick()
+	w.stop()
+	if got, want := r.names(), []string{"proxy_n Ab=v", "proxy_n zb=v"}; !slices.Equal(got, want) {
+		t.Errorf("series %q, want %q", got, want)
+	}
+}
+
 // TestValuesOfLabels: a label without a value is "true" if it was received or is in the
 // configuration, and otherwise none; other values are valid UTF-8.
 func TestValuesOfLabels(t *testing.T) {

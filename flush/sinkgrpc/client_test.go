@@ -415,3 +415,14 @@ func TestCodecTakesBytesOnly(t *testing.T) {
 		t.Errorf("decoded %q, %v", got, err)
 	}
 }
+
+// TestDial: connections are made by the function in the configuration, which need not
+// know the name of the receiver.
+func TestDial(t *testing.T) {
+	address := serve(t, func(context.Context, string, []byte) ([]byte, error) { return []byte("done"), nil })
+	cfg := to("receiver.invalid:1")
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) }
+	if answer, err := connect(t, cfg).Export(t.Context(), []byte("x")); err != nil || string(answer) != "done" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}

@@ -177,6 +177,7 @@ func TestPacking(t *testing.T) {
 		{"one byte short", UDP, false, 10, []string{"a:1|c", "b:1|c", "c:1|c"}},
 		{"one line each", UDP, false, 1, []string{"a:1|c", "b:1|c", "c:1|c"}},
 		{"final newline", UDP, true, 12, []string{"a:1|c\nb:1|c\n", "c:1|c\n"}},
+		{"final newline does not fit", UDP, true, 11, []string{"a:1|c\n", "b:1|c\n", "c:1|c\n"}},
 		{"stream", TCP, false, 18, []string{"a:1|c\nb:1|c\nc:1|c\n"}},
 	} {
 		s, err := New(Config{
