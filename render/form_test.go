@@ -14,7 +14,7 @@ import (
 )
 
 // TestMixedFormsOfAFamily: all histograms of a family are summaries if the first one is,
-// and one that names no quantiles has the default ones.
+// and without a list of quantiles, the defaults are shown.
 func TestMixedFormsOfAFamily(t *testing.T) {
 	st := store.New(store.Options{})
 	for i, f := range []*store.HistogramForm{{Quantiles: []float64{0.3}}, {}} {
