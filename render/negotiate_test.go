@@ -37,7 +37,7 @@ func TestNegotiate(t *testing.T) {
 		{"refused", om + ";q=0,*/*;q=0.1", FormatText},
 		{"text-refused", "text/plain;q=0,*/*;q=0.1", FormatOpenMetrics},
 		{"three-digits", om + ";q=0.501,text/plain;q=0.5", FormatText},
-		{"least-quality", om + ";q=0.001", FormatOpenMetrics},
+		{"least-quality", om + ";q=0.001,*/*", FormatOpenMetrics},
 		{"bad-quality", om + ";q=2", FormatText},
 		{"quoted-and-upper-case", `Application/OpenMetrics-Text; Version="1.0.0"; Q=1`, FormatOpenMetrics},
 		{"application-wildcard", "application/*", FormatOpenMetrics},
