@@ -436,7 +436,7 @@ var reference = []section{
 	{"Runtime layers", "layered_runtime.layers[]", "Exactly one key besides `name` is set. Later layers override earlier ones.", []row{
 		{"name", "", "Name of the layer, unique and at most 1024 bytes."},
 		{"static_layer", "", "Values in this file."},
-		{"disk_layer", "", "Values in a directory: one file per key, reloaded when `symlink_root` changes."},
+		{"disk_layer", "", "Values in a directory: one file per key, read again when `symlink_root` or another runtime value changes."},
 		{"disk_layer.symlink_root", "", "Symbolic link to the directory."},
 		{"disk_layer.subdirectory", "", "Subdirectory with the values."},
 		{"disk_layer.append_service_cluster", "", "Read the values from the subdirectory named after the service cluster."},

@@ -222,21 +222,28 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// TestModifyReadsNoDisk checks that an override does not publish a disk tree that is being
-// edited.
-func TestModifyReadsNoDisk(t *testing.T) {
+// TestModifyReadsDisk checks that an override, and its preview, show the files of disk
+// layers as they are now.
+func TestModifyReadsDisk(t *testing.T) {
 	dir := tree(t, map[string]string{"k": "1"})
 	l := mustNew(t, Config{Layers: []Layer{{Name: "disk", Kind: Disk, SymlinkRoot: dir}, {Name: "admin", Kind: Admin}}})
 	if err := os.WriteFile(filepath.Join(dir, "k"), []byte("2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Modify(map[string]string{"other": "x"}); err != nil {
+	values := map[string]string{"other": "x"}
+	preview, err := l.Preview(values)
+	if err != nil {
 		t.Fatal(err)
 	}
-	modified := l.Snapshot().Uint("k", 0)
-	l.Reload()
-	if reloaded := l.Snapshot().Uint("k", 0); modified != 1 || reloaded != 2 {
-		t.Errorf("k is %d after an override and %d after a reload, want 1 and 2", modified, reloaded)
+	before := l.Snapshot().Uint("k", 0)
+	if err := l.Modify(values); err != nil {
+		t.Fatal(err)
+	}
+	if after := l.Snapshot().Uint("k", 0); preview.Uint("k", 0) != 2 || before != 1 || after != 2 {
+		t.Errorf("k is %d in a preview, %d before the override and %d after it, want 2, 1 and 2", preview.Uint("k", 0), before, after)
+	}
+	if got := dump(preview); got != dump(l.Snapshot()) {
+		t.Errorf("preview %s, want %s", got, dump(l.Snapshot()))
 	}
 }
 

@@ -140,10 +140,10 @@ func (l *Loader) Float(key string, byDefault float64) float64 {
 }
 
 // Modify sets values of the admin layer, all in one snapshot. An empty value
-// removes an override. Other layers do not change, and disk layers are not read
-// again. The cost depends on the number of values, not on the number of overrides.
-// The error is [ErrNoAdminLayer],
-// or a [*LimitError] if the overrides would exceed a limit; then nothing changes.
+// removes an override. Disk layers are read again, other layers do not change. Without
+// disk layers, the cost depends on the number of values, not on the number of overrides.
+// The error is [ErrNoAdminLayer], or a [*LimitError] if the overrides would exceed a
+// limit; then nothing changes.
 func (l *Loader) Modify(values map[string]string) error {
 	if l.admin < 0 {
 		return ErrNoAdminLayer
@@ -161,7 +161,7 @@ func (l *Loader) Modify(values map[string]string) error {
 		l.cfg.Stats.OverridesRefused.Inc()
 		return err
 	}
-	next, overrides := l.Snapshot().with(l.stack, cells), l.fixed[l.admin]
+	overrides := l.fixed[l.admin]
 	for key, c := range cells {
 		if c.raw == "" {
 			delete(overrides, key)
@@ -170,8 +170,17 @@ func (l *Loader) Modify(values map[string]string) error {
 		}
 	}
 	l.bytes, changed = size, true
-	l.publishLocked(next)
+	if l.readsDisk() {
+		l.buildLocked()
+	} else {
+		l.publishLocked(l.Snapshot().with(l.stack, cells))
+	}
 	return nil
+}
+
+// readsDisk reports whether there is a disk layer. Then each build reads its files again.
+func (l *Loader) readsDisk() bool {
+	return slices.ContainsFunc(l.cfg.Layers, func(layer Layer) bool { return layer.Kind == Disk })
 }
 
 // Preview returns the snapshot that [Loader.Modify] would build, or its error, and
@@ -186,7 +195,12 @@ func (l *Loader) Preview(values map[string]string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.Snapshot().with(l.stack, cells), nil
+	s := l.Snapshot()
+	if l.readsDisk() {
+		l.loadLocked()
+		s = newSnapshot(l.stack)
+	}
+	return s.with(l.stack, cells), nil
 }
 
 // overridesLocked parses values of the admin layer and returns the size of the layer with
