@@ -57,7 +57,7 @@ export const stored = (name, value) => {
       return localStorage.getItem(name);
     }
     localStorage.setItem(name, value);
-  } catch { /* storage is off: the choice lasts as long as the page */ }
+  } catch { /* storage is off */ }
   return null;
 };
 
@@ -183,7 +183,7 @@ function prepare(form) {
         event.formData.delete(e.name);
       }
     }
-    // A parameter whose name is typed: its value counts even if it is empty.
+    // A parameter whose name is typed may have an empty value.
     const [key, value] = ['key', 'value'].map((part) => [...form.elements].find((e) => e.dataset.pair === part));
     if (key && key.value !== '') {
       event.formData.append(key.value, value.value);
@@ -192,8 +192,8 @@ function prepare(form) {
   if (!posts) {
     form.addEventListener('submit', (event) => {
       const data = new FormData(form, event.submitter);
-      if (!form.dataset.live && [...data.values()].some((value) => value.includes(' '))) {
-        event.preventDefault(); // the browser would send +, which is a plus in queries
+      if (!form.dataset.live && / /.test([...data.values()])) {
+        event.preventDefault(); // browsers send + for a space
         location.href = address(form.getAttribute('action'), data);
       }
     });
@@ -238,8 +238,8 @@ export function page(url) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.responseType = 'document';
-    request.addEventListener('load', () => resolve(request.response));
-    request.addEventListener('error', () => reject(new Error('no answer')));
+    request.onload = () => resolve(request.response);
+    request.onerror = reject;
     request.open('GET', url);
     request.send();
   });
@@ -284,7 +284,7 @@ function swap(old, part) {
   }
 }
 
-// skeleton shows where rows will be, if there are none yet. Old rows stay, dimmed.
+// skeleton shows where rows will be.
 function skeleton(part) {
   if (!part.querySelector('tbody tr')) {
     const list = element('div', { className: 'skeleton' }, ...Array.from({ length: 5 }, () => element('div')));
@@ -435,8 +435,7 @@ function enliven(from) {
   }
 }
 
-// walkBins lets the arrow keys walk over the bins of a plot, shows where they are and
-// reads them out.
+// walkBins lets arrow keys walk over the bins of a plot.
 function walkBins(plot) {
   const rows = all(`#${plot.dataset.bins} tbody tr`);
   const columns = all('.bin', plot);
@@ -456,9 +455,8 @@ function walkBins(plot) {
   });
 }
 
-// Refresh: pages without a stream are rendered again, and so is what does not move on the
-// overview and the page of a stat, which costs the server 1 % of its time at most. What is being typed, chosen,
-// pointed at or read is left alone.
+// Refresh renders again what no stream moves, in 1 % of the server's time at most, but
+// nothing that is in use.
 let moved = 0;
 document.addEventListener('pointermove', () => { moved = performance.now(); }, { passive: true });
 const every = document.getElementById('refresh');
