@@ -37,3 +37,16 @@ func TestOneOverrideCopiesFew(t *testing.T) {
 		}
 	}
 }
+
+func TestReadsDoNotAllocate(t *testing.T) {
+	l := mustNew(t, Config{Layers: []Layer{{Name: "s", Kind: Static, Values: map[string]any{"i": 5.0, "b": true}}}})
+	n := testing.AllocsPerRun(100, func() {
+		s := l.Snapshot()
+		if !s.Bool("b", false) || s.Uint("i", 0) != 5 || s.Float("none", 1) != 1 || s.FeatureEnabled("i", FractionalPercent{}, 7) {
+			t.Error("wrong values")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
