@@ -324,8 +324,8 @@ func TestSamplesOfGroupsThatAreNotCompared(t *testing.T) {
 	}
 }
 
-// TestNewStatsOfClockSetBack: what is new goes by the time that passed, before the next flush
-// and after it, and so do ages.
+// TestNewStatsOfClockSetBack: the ages of stats, and so which are new, go by the time that
+// passed, before the next flush and after it.
 func TestNewStatsOfClockSetBack(t *testing.T) {
 	now := time.Now()
 	st := store.New(store.Options{Now: func() time.Time { return now }})

@@ -82,7 +82,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		case variantHistogram:
 			b.mergeHistograms(snap, &b.changed, &final, ended, ns[i], o.SkipHistograms)
 		case variantText:
-			b.takeTexts(&b.changed, ns[i]) // first: what is set in between is in this snapshot and the next
+			b.takeTexts(&b.changed, ns[i]) // first: a text set in between is in this snapshot and the next
 			snap.addTexts(b, ns[i])
 		}
 		b.final.setAll(ended)

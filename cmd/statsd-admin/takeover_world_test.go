@@ -295,7 +295,7 @@ func (w *watch) observe(values []uint64) {
 	}
 }
 
-// reset forgets what was before a fault.
+// reset forgets the state before a fault.
 func (w *watch) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,7 +49,7 @@ func TestClustersAreFollowed(t *testing.T) {
 	}
 }
 
-// TestSecretsByState: those without a valid version are warming, with what was refused.
+// TestSecretsByState: secrets without a valid version are warming, with the refused one.
 func TestSecretsByState(t *testing.T) {
 	message, err := anypb.New(wrapperspb.String("x"))
 	if err != nil {

@@ -49,7 +49,7 @@ func TestBudgetLimits(t *testing.T) {
 	}
 }
 
-// TestBudgetBeyondItsLimits: what is restored beyond the limits can be replaced, though not
+// TestBudgetBeyondItsLimits: resources restored beyond the limits can be replaced, though not
 // by more bytes.
 func TestBudgetBeyondItsLimits(t *testing.T) {
 	b := newBudget(&Config{Store: store.New(store.Options{}), MaxResources: 1, MaxResourceBytes: 10})

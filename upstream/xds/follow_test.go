@@ -528,7 +528,7 @@ func TestFailuresAreInTheOrderOfNames(t *testing.T) {
 	})
 }
 
-// TestSameClusterIsNotReadAgain: what is wrong with it is logged once.
+// TestSameClusterIsNotReadAgain: its error is logged once.
 func TestSameClusterIsNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(onDisk)
