@@ -324,6 +324,27 @@ func TestSamplesOfGroupsThatAreNotCompared(t *testing.T) {
 	}
 }
 
+// TestRatesOfAnAnswerEnd: a rate does not stay for the next answer, wherever its stat is.
+func TestRatesOfAnAnswerEnd(t *testing.T) {
+	st := store.New(store.Options{})
+	for i := range 3000 {
+		st.Root().Counter(fmt.Sprintf("u.%04d.c", i))
+	}
+	x := st.NewExplorer()
+	for _, w := range walkAll(st)[2990:] {
+		for _, rate := range []float64{1, 0} {
+			rates := map[uint64]float64{w.ref: rate}
+			if rate == 0 {
+				clear(rates)
+			}
+			got, err := x.Explore(store.Explore{Prefix: "u.", By: store.ByRate, Limit: 1, Rates: maps.All(rates)})
+			if err != nil || got.Total.PerSecond != rate {
+				t.Fatalf("%s: %v per second, %v, want %v", w.name, got.Total.PerSecond, err, rate)
+			}
+		}
+	}
+}
+
 // TestNewStatsOfClockSetBack: the ages of stats, and so which are new, go by the time that
 // passed, before the next flush and after it.
 func TestNewStatsOfClockSetBack(t *testing.T) {
