@@ -18,7 +18,7 @@ func TestNumbers(t *testing.T) {
 		{Significant(9.996), "10"}, {Significant(1), "1"}, {Significant(0.1), "0.1"}, {Significant(1e-6), "0.000001"}, {Significant(9e-7), "9e-07"},
 		{Significant(999999999999999), "999,999,999,999,999"}, {Significant(1e15), "1e+15"}, {Significant(math.Inf(-1)), "-Inf"}, {Rate(10_000), "10,000"},
 		{Rate(0.04), "0.0"}, {Rate(1234.5), "1,234.5"}, {Difference("5", "7"), "-2"}, {Difference("18446744073709551615", "1"), "18446744073709551614"},
-		{Difference("1.5", "1"), "0.5"}, {Difference("x", "1"), ""}, {Difference("1", ""), ""}, {Difference("9223372036854775807", "-1"), "9223372036854775808"}, {Signed(""), None}, {Signed("0"), "0"},
+		{Difference("1.5", "1"), "0.5"}, {Difference("x", "1"), ""}, {Difference("1", ""), ""}, {Difference("9223372036854775807", "-1"), "9223372036854775808"}, {Difference("-2", "9223372036854775807"), "-9223372036854775809"}, {Signed(""), None}, {Signed("0"), "0"},
 		{joined(Size(1536)), "1.5 KiB"}, {joined(Size(1023)), "1,023 B"}, {joined(Size(1024)), "1 KiB"}, {joined(Size(-1024)), "\u22121 KiB"}, {joined(Size(1 << 71)), "2,048 EiB"}, {joined(Measured(8.21, "milliseconds")), "8.21 ms"},
 		{joined(Measured(9.99, "seconds")), "9,990 ms"}, {joined(Measured(10, "seconds")), "10 s"}, {joined(Measured(0.5, "percent")), "50 %"}, {joined(Measured(7, "")), "7 "},
 		{joined(Measured(250, "microseconds")), "250 µs"}, {joined(Measured(math.NaN(), "bytes")), "– "}, {joined(Seconds(0)), "0 ms"}, {joined(Seconds(-0.00099)), "\u2212990 µs"},
