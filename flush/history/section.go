@@ -72,11 +72,9 @@ func (w *writer) reset(signed bool) {
 // add adds a change. References must come in the order of blocks and slots.
 func (w *writer) add(ref, diff uint64) {
 	b, slot := split(ref)
-	if b != w.block {
+	if b != w.block || len(w.body) == 0 {
 		w.close()
 		w.block, w.last = b, -1
-	} else if len(w.body) == 0 {
-		w.last = -1
 	}
 	if w.signed {
 		diff = diff<<1 ^ -(diff >> 63)

@@ -86,6 +86,20 @@ func TestMergedSections(t *testing.T) {
 	}
 }
 
+// TestSectionsHaveNoEmptyBlocks: a section without changes has no bytes, and one with a change
+// of a high block begins with that block.
+func TestSectionsHaveNoEmptyBlocks(t *testing.T) {
+	var w writer
+	if n := w.section().size(); n != 0 {
+		t.Errorf("a section without changes has %d bytes", n)
+	}
+	want := blockOf{7, 2}
+	w.add(want.ref(3), 1)
+	if r := w.section().reader(); !r.next() || r.block != want {
+		t.Errorf("the first block is %v, want %v", r.block, want)
+	}
+}
+
 // TestBlocksAreOrdered by their index, and then by their reuse.
 func TestBlocksAreOrdered(t *testing.T) {
 	list := []blockOf{{0, 0}, {0, 1}, {1, 0}, {1, 5}, {2, 0}}
