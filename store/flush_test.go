@@ -280,23 +280,25 @@ func TestOtherSweepsDoNotCount(t *testing.T) {
 	}
 }
 
-// TestSweepSparesWhatAWatchTook: a gauge and a counter that a watch has reported and no flush.
-func TestSweepSparesWhatAWatchTook(t *testing.T) {
+// TestSweepSparesUnflushedChanges of every kind, though a watch has reported them.
+func TestSweepSparesUnflushedChanges(t *testing.T) {
 	st := store.New(store.Options{})
 	sc := st.ScopeWith("e", store.ScopeOptions{Evict: true})
-	c, g, f := sc.Counter("c"), sc.Gauge("g"), sc.FloatGauge("f")
+	c, g, f, h, text := sc.Counter("c"), sc.Gauge("g"), sc.FloatGauge("f"), sc.Histogram("h", store.Unspecified), sc.Text("t")
 	st.Sweep(true)
 	w := st.Watch()
 	defer w.Close()
 	c.Inc()
 	g.Set(1)
 	_ = f.Set(1)
+	h.Record(1)
+	text.Set("1")
 	w.Poll()
 	st.Sweep(true)
-	equal(t, allNames(st), []string{"e.c", "e.f", "e.g"})
+	equal(t, allNames(st), []string{"e.c", "e.f", "e.g", "e.h", "e.t"})
 	st.Flush(store.FlushOptions{}).Close()
 	st.Sweep(true)
-	equal(t, allNames(st), []string{"e.c", "e.f", "e.g"})
+	equal(t, allNames(st), []string{"e.c", "e.f", "e.g", "e.h", "e.t"})
 	st.Sweep(true)
 	equal(t, allNames(st), nil)
 }
