@@ -73,7 +73,7 @@ func newAutomaton(prog *syntax.Prog) *automaton {
 	a := &automaton{
 		prog:   prog,
 		states: []autoState{stateNo: {}, stateYes: {atEnd: true}},
-		index:  make(map[string]uint16),
+		index:  map[string]uint16{"": stateNo},
 		table:  make([]uint64, 1<<tableBits),
 		seen:   make([]uint32, len(prog.Inst)),
 	}
@@ -285,16 +285,7 @@ func (a *automaton) state() (uint16, bool) {
 	}
 	set := slices.Clone(a.next)
 	st := uint16(len(a.states))
-	if len(set) == 0 {
-		st = stateNo
-		a.begin()
-		if a.add(uint32(a.prog.Start), 0); len(a.next) > 0 || a.matched {
-			st = uint16(len(a.states)) // more can follow
-		}
-	}
-	if st != stateNo {
-		a.states = append(a.states, autoState{set: set, atEnd: a.endMatches(set)})
-	}
+	a.states = append(a.states, autoState{set: set, atEnd: a.endMatches(set)})
 	a.index[string(a.key)] = st
 	return st, true
 }
@@ -307,6 +298,5 @@ func (a *automaton) endMatches(set []uint32) bool {
 			a.add(in.Out, syntax.EmptyEndText)
 		}
 	}
-	a.add(uint32(a.prog.Start), syntax.EmptyEndText)
 	return a.matched
 }
