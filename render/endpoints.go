@@ -201,7 +201,8 @@ func (e *exposer) beginEndpoints(name string, k store.Kind, taken map[string]boo
 		e.escape(false, k, suffix)
 	}
 	e.metric = e.metric[:0]
-	return e.begin(e.name, e.underscored(), k)
+	e.begin(e.name, e.underscored(), k)
+	return true
 }
 
 // number writes the line of a counter or gauge from outside the store.

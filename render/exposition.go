@@ -180,8 +180,8 @@ func (e *exposer) stat(c *store.Cursor, k store.Kind) error {
 		if sp != nil && sp.Merged {
 			return nil
 		}
-	} else if !e.enter(c, k) {
-		return nil
+	} else {
+		e.enter(c, k)
 	}
 	if len(e.metric) == 0 {
 		return nil
@@ -191,11 +191,11 @@ func (e *exposer) stat(c *store.Cursor, k store.Kind) error {
 }
 
 // enter makes the family of the stat under c current and writes a TYPE line if
-// its metric name is new. It reports whether the stat can be shown.
-func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
+// its metric name is new.
+func (e *exposer) enter(c *store.Cursor, k store.Kind) {
 	f := c.Family()
 	if f != nil && f == e.family {
-		return len(e.metric) > 0
+		return
 	}
 	e.family, e.network = f, c.Network()
 	e.description = e.st.DescriptionOf(c)
@@ -220,7 +220,7 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) bool {
 		}
 		e.escape(c.Network(), k, "")
 	}
-	return e.begin(e.name, e.underscored(), k)
+	e.begin(e.name, e.underscored(), k)
 }
 
 // escape replaces e.name, which has underscores, with the name of the family
@@ -279,14 +279,13 @@ func (e *exposer) unit(family []byte) string {
 	return ""
 }
 
-// begin makes name the current metric name; under is the name in the old
-// alphabet.
-func (e *exposer) begin(name, under []byte, k store.Kind) bool {
-	if len(name) == 0 || bytes.Equal(name, e.metric) {
-		e.metric = append(e.metric[:0], name...)
-		return len(name) > 0
+// begin makes name, which is empty for stats that are not shown, the current
+// metric name; under is the name in the old alphabet.
+func (e *exposer) begin(name, under []byte, k store.Kind) {
+	same := bytes.Equal(name, e.metric)
+	if e.metric = append(e.metric[:0], name...); same || len(name) == 0 {
+		return
 	}
-	e.metric = append(e.metric[:0], name...)
 	stats := k
 	if k == store.KindGauge && e.description.Counter {
 		k = store.KindCounter
@@ -295,7 +294,7 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 		e.created = e.showsCreated(stats, under)
 		unit := e.unit(bytes.TrimSuffix(e.metric, []byte(totalSuffix)))
 		e.proto.begin(e.out, e.metric, e.protoType(k), strings.ToValidUTF8(e.description.Help, "\ufffd"), unit)
-		return true
+		return
 	}
 	e.quoted = !e.escaping.legacy() && !legacyName(e.metric)
 	family := e.metric
@@ -313,7 +312,6 @@ func (e *exposer) begin(name, under []byte, k store.Kind) bool {
 	if unit := e.unit(family); unit != "" && e.dialect == dialectOpenMetrics {
 		e.comment("UNIT", family, unit)
 	}
-	return true
 }
 
 // totalSuffix is the suffix of counters in OpenMetrics.
