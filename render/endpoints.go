@@ -61,8 +61,7 @@ func (s *selection) endpoints(st *store.Store) ([]endpoint, error) {
 	return united(all), err
 }
 
-// appendShown appends the selected stats to dst, which is empty. Stats with the same name
-// and kind are added up.
+// appendShown appends the selected stats to dst.
 func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []EndpointStat) ([]EndpointStat, error) {
 	// The gauges of a host have moved if its counters have.
 	moved := slices.ContainsFunc(stats, func(st EndpointStat) bool { return !st.Gauge && st.Value != 0 })
@@ -85,7 +84,28 @@ func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []Endpo
 		}
 		dst = append(dst, st)
 	}
-	slices.SortFunc(dst, func(a, b EndpointStat) int {
+	return dst, nil
+}
+
+// united merges the hosts with the same prefix, which are adjacent.
+func united(all []endpoint) []endpoint {
+	kept := all[:0]
+	for _, e := range all {
+		if n := len(kept) - 1; n >= 0 && kept[n].prefix == e.prefix {
+			kept[n].stats = append(kept[n].stats, e.stats...)
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	for i := range kept {
+		kept[i].stats = summed(kept[i].stats)
+	}
+	return kept
+}
+
+// summed sorts stats, and adds up those with the same name and kind.
+func summed(stats []EndpointStat) []EndpointStat {
+	slices.SortFunc(stats, func(a, b EndpointStat) int {
 		if a.Gauge != b.Gauge {
 			if a.Gauge {
 				return 1
@@ -94,40 +114,15 @@ func (s *selection) appendShown(dst []EndpointStat, prefix string, stats []Endpo
 		}
 		return cmp.Compare(a.Name, b.Name)
 	})
-	kept := dst[:0]
-	for _, st := range dst {
+	kept := stats[:0]
+	for _, st := range stats {
 		if n := len(kept) - 1; n >= 0 && kept[n].Name == st.Name && kept[n].Gauge == st.Gauge {
 			kept[n].Value += st.Value
 		} else {
 			kept = append(kept, st)
 		}
 	}
-	return kept, nil
-}
-
-// united merges adjacent hosts with the same prefix.
-func united(all []endpoint) []endpoint {
-	kept := all[:0]
-	for _, e := range all {
-		if n := len(kept) - 1; n >= 0 && kept[n].prefix == e.prefix {
-			kept[n].add(e.stats)
-		} else {
-			kept = append(kept, e)
-		}
-	}
 	return kept
-}
-
-// add adds the values of more to the values with the same name and kind.
-func (e *endpoint) add(more []EndpointStat) {
-	for _, m := range more {
-		i := slices.IndexFunc(e.stats, func(s EndpointStat) bool { return s.Name == m.Name && s.Gauge == m.Gauge })
-		if i >= 0 {
-			e.stats[i].Value += m.Value
-		} else {
-			e.stats = append(e.stats, m)
-		}
-	}
 }
 
 // asSegment returns name as it appears inside the names of stats, like the
