@@ -11,41 +11,39 @@ import (
 // supports.
 const ticksPerSecond = 100
 
-func readOS() (o osValues) {
+// readOS returns values from the operating system, by the names of their metrics.
+func readOS() map[string]float64 {
+	values := make(map[string]float64)
 	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) == nil {
+		values["process.cpu_seconds_total"] = seconds(usage.Utime) + seconds(usage.Stime)
+	}
 	var limit syscall.Rlimit
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return o
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		values["process.max_fds"] = float64(limit.Cur)
 	}
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return o
-	}
+	stat, _ := os.ReadFile("/proc/self/stat") // without it, there are no fields
 	// The name of the program, in parentheses, can contain anything.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const startTime, virtual, resident = 22 - 3, 23 - 3, 24 - 3 // numbered from 1; 3 follows the name
-	if len(fields) <= resident {
-		return o
-	}
-	number := func(i int) float64 {
-		n, err := strconv.ParseFloat(string(fields[i]), 64)
-		if err != nil {
-			return 0
+	if len(fields) > resident {
+		number := func(i int) float64 {
+			n, _ := strconv.ParseFloat(string(fields[i]), 64) // digits
+			return n
 		}
-		return n
+		values["process.virtual_memory_bytes"] = number(virtual)
+		values["process.resident_memory_bytes"] = number(resident) * float64(os.Getpagesize())
+		if boot, ok := bootTime(); ok {
+			values["process.start_time_seconds"] = boot + number(startTime)/ticksPerSecond
+		}
 	}
-	o.known = true
-	o.cpuSeconds = seconds(usage.Utime) + seconds(usage.Stime)
-	o.maxFDs = float64(limit.Cur)
-	o.virtual, o.resident = number(virtual), number(resident)*float64(os.Getpagesize())
-	o.startSeconds, o.knownStartTime = bootTime()
-	o.startSeconds += number(startTime) / ticksPerSecond
 	if dir, err := os.Open("/proc/self/fd"); err == nil {
-		names, err := dir.Readdirnames(-1)
-		o.fds, o.knownFDs = float64(len(names)-1), err == nil // without dir itself
-		_ = dir.Close()                                       // was only read
+		if names, err := dir.Readdirnames(-1); err == nil {
+			values["process.open_fds"] = float64(len(names) - 1) // without dir itself
+		}
+		_ = dir.Close() // was only read
 	}
-	return o
+	return values
 }
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }

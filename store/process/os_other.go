@@ -2,4 +2,5 @@
 
 package process
 
-func readOS() osValues { return osValues{} }
+// readOS returns nothing.
+func readOS() map[string]float64 { return make(map[string]float64) }

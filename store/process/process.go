@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -15,43 +16,18 @@ import (
 // [naming.Rules]: https://pkg.go.dev/github.com/statsd-admin/statsd-admin/render/naming#Rules
 func Segments() []string { return []string{"process", "go"} }
 
-// row is a metric and how to read its value. read returns false if the system
-// does not provide it.
+// row is a metric. Its value is the sum of runtime metrics, or without them the value that
+// [readOS] returns for its name.
 type row struct {
 	name, help, unit string
 	counter          bool
-	read             func(*reader) (float64, bool)
+	from             []string
 }
 
-// reader holds the values of one read.
+// reader holds the values of one read. Values that the system does not provide are absent.
 type reader struct {
 	samples []metrics.Sample
-	index   map[string]int
-	os      osValues
-}
-
-// osValues are values from the operating system.
-type osValues struct {
-	cpuSeconds, startSeconds        float64
-	resident, virtual, fds, maxFDs  float64
-	known, knownFDs, knownStartTime bool
-}
-
-// sum returns a row's function for the sum of runtime metrics.
-func sum(names ...string) func(*reader) (float64, bool) {
-	return func(r *reader) (total float64, ok bool) {
-		for _, name := range names {
-			switch v := r.samples[r.index[name]].Value; v.Kind() {
-			case metrics.KindUint64:
-				total += float64(v.Uint64())
-			case metrics.KindFloat64:
-				total += v.Float64()
-			default:
-				return 0, false
-			}
-		}
-		return total, true
-	}
+	values  map[string]float64
 }
 
 // Names of runtime metrics.
@@ -63,44 +39,32 @@ const (
 	tinyAllocs   = "/gc/heap/tiny/allocs:objects"
 )
 
-func runtimeMetrics() []string {
-	return []string{
-		heapObjects, heapUnused, heapFree, heapReleased, tinyAllocs,
-		"/sched/goroutines:goroutines", "/sched/gomaxprocs:threads", "/gc/gomemlimit:bytes",
-		"/gc/cycles/total:gc-cycles", "/gc/heap/allocs:bytes", "/gc/heap/allocs:objects", "/gc/heap/frees:objects",
-		"/gc/heap/objects:objects", "/gc/heap/goal:bytes", "/memory/classes/total:bytes", "/memory/classes/heap/stacks:bytes",
-	}
-}
-
 func rows() []row {
-	known := func(f func(*osValues) float64) func(*reader) (float64, bool) {
-		return func(r *reader) (float64, bool) { return f(&r.os), r.os.known }
-	}
 	return []row{
-		{"process.cpu_seconds_total", "Total user and system CPU time spent in seconds.", "seconds", true, known(func(o *osValues) float64 { return o.cpuSeconds })},
-		{"process.resident_memory_bytes", "Resident memory size in bytes.", "bytes", false, known(func(o *osValues) float64 { return o.resident })},
-		{"process.virtual_memory_bytes", "Virtual memory size in bytes.", "bytes", false, known(func(o *osValues) float64 { return o.virtual })},
-		{"process.open_fds", "Number of open file descriptors.", "", false, func(r *reader) (float64, bool) { return r.os.fds, r.os.knownFDs }},
-		{"process.max_fds", "Maximum number of open file descriptors.", "", false, known(func(o *osValues) float64 { return o.maxFDs })},
-		{"process.start_time_seconds", "Start time of the process since the Unix epoch in seconds.", "seconds", false, func(r *reader) (float64, bool) { return r.os.startSeconds, r.os.knownStartTime }},
+		{"process.cpu_seconds_total", "Total user and system CPU time spent in seconds.", "seconds", true, nil},
+		{"process.resident_memory_bytes", "Resident memory size in bytes.", "bytes", false, nil},
+		{"process.virtual_memory_bytes", "Virtual memory size in bytes.", "bytes", false, nil},
+		{"process.open_fds", "Number of open file descriptors.", "", false, nil},
+		{"process.max_fds", "Maximum number of open file descriptors.", "", false, nil},
+		{"process.start_time_seconds", "Start time of the process since the Unix epoch in seconds.", "seconds", false, nil},
 
-		{"go.goroutines", "Number of goroutines that currently exist.", "", false, sum("/sched/goroutines:goroutines")},
-		{"go.sched.gomaxprocs_threads", "The current GOMAXPROCS setting.", "threads", false, sum("/sched/gomaxprocs:threads")},
-		{"go.gc.gomemlimit_bytes", "Go runtime memory limit configured by the user.", "bytes", false, sum("/gc/gomemlimit:bytes")},
-		{"go.gc.cycles_total", "Count of completed garbage collection cycles.", "", true, sum("/gc/cycles/total:gc-cycles")},
-		{"go.memstats.alloc_bytes", "Bytes of allocated heap objects that are in use.", "bytes", false, sum(heapObjects)},
-		{"go.memstats.alloc_bytes_total", "Bytes allocated for heap objects since the start.", "bytes", true, sum("/gc/heap/allocs:bytes")},
-		{"go.memstats.mallocs_total", "Number of allocated heap objects since the start.", "", true, sum("/gc/heap/allocs:objects", tinyAllocs)},
-		{"go.memstats.frees_total", "Number of freed heap objects since the start.", "", true, sum("/gc/heap/frees:objects", tinyAllocs)},
-		{"go.memstats.heap_alloc_bytes", "Bytes of heap objects, including unreachable objects not yet freed.", "bytes", false, sum(heapObjects)},
-		{"go.memstats.heap_inuse_bytes", "Bytes in heap spans that are in use.", "bytes", false, sum(heapObjects, heapUnused)},
-		{"go.memstats.heap_idle_bytes", "Bytes in heap spans that are not in use.", "bytes", false, sum(heapFree, heapReleased)},
-		{"go.memstats.heap_released_bytes", "Bytes of heap memory returned to the operating system.", "bytes", false, sum(heapReleased)},
-		{"go.memstats.heap_sys_bytes", "Bytes of heap memory obtained from the operating system.", "bytes", false, sum(heapObjects, heapUnused, heapFree, heapReleased)},
-		{"go.memstats.heap_objects", "Number of heap objects.", "", false, sum("/gc/heap/objects:objects")},
-		{"go.memstats.next_gc_bytes", "Heap size target of the next garbage collection in bytes.", "bytes", false, sum("/gc/heap/goal:bytes")},
-		{"go.memstats.stack_inuse_bytes", "Bytes of memory in use by stacks of goroutines.", "bytes", false, sum("/memory/classes/heap/stacks:bytes")},
-		{"go.memstats.sys_bytes", "Bytes of memory obtained from the operating system.", "bytes", false, sum("/memory/classes/total:bytes")},
+		{"go.goroutines", "Number of goroutines that currently exist.", "", false, []string{"/sched/goroutines:goroutines"}},
+		{"go.sched.gomaxprocs_threads", "The current GOMAXPROCS setting.", "threads", false, []string{"/sched/gomaxprocs:threads"}},
+		{"go.gc.gomemlimit_bytes", "Go runtime memory limit configured by the user.", "bytes", false, []string{"/gc/gomemlimit:bytes"}},
+		{"go.gc.cycles_total", "Count of completed garbage collection cycles.", "", true, []string{"/gc/cycles/total:gc-cycles"}},
+		{"go.memstats.alloc_bytes", "Bytes of allocated heap objects that are in use.", "bytes", false, []string{heapObjects}},
+		{"go.memstats.alloc_bytes_total", "Bytes allocated for heap objects since the start.", "bytes", true, []string{"/gc/heap/allocs:bytes"}},
+		{"go.memstats.mallocs_total", "Number of allocated heap objects since the start.", "", true, []string{"/gc/heap/allocs:objects", tinyAllocs}},
+		{"go.memstats.frees_total", "Number of freed heap objects since the start.", "", true, []string{"/gc/heap/frees:objects", tinyAllocs}},
+		{"go.memstats.heap_alloc_bytes", "Bytes of heap objects, including unreachable objects not yet freed.", "bytes", false, []string{heapObjects}},
+		{"go.memstats.heap_inuse_bytes", "Bytes in heap spans that are in use.", "bytes", false, []string{heapObjects, heapUnused}},
+		{"go.memstats.heap_idle_bytes", "Bytes in heap spans that are not in use.", "bytes", false, []string{heapFree, heapReleased}},
+		{"go.memstats.heap_released_bytes", "Bytes of heap memory returned to the operating system.", "bytes", false, []string{heapReleased}},
+		{"go.memstats.heap_sys_bytes", "Bytes of heap memory obtained from the operating system.", "bytes", false, []string{heapObjects, heapUnused, heapFree, heapReleased}},
+		{"go.memstats.heap_objects", "Number of heap objects.", "", false, []string{"/gc/heap/objects:objects"}},
+		{"go.memstats.next_gc_bytes", "Heap size target of the next garbage collection in bytes.", "bytes", false, []string{"/gc/heap/goal:bytes"}},
+		{"go.memstats.stack_inuse_bytes", "Bytes of memory in use by stacks of goroutines.", "bytes", false, []string{"/memory/classes/heap/stacks:bytes"}},
+		{"go.memstats.sys_bytes", "Bytes of memory obtained from the operating system.", "bytes", false, []string{"/memory/classes/total:bytes"}},
 	}
 }
 
@@ -108,37 +72,33 @@ func rows() []row {
 // called. Metrics that the system does not provide are absent. The error is due to
 // the first metric that st refuses for a reason other than its stats matcher.
 func Register(st *store.Store) (remove func(), err error) {
-	r := &reader{index: make(map[string]int)}
-	for i, name := range runtimeMetrics() {
-		r.samples = append(r.samples, metrics.Sample{Name: name})
-		r.index[name] = i
+	r, list := new(reader), rows()
+	for i, w := range list {
+		if w.from == nil {
+			list[i].from = []string{w.name}
+		}
+		for _, name := range w.from {
+			r.samples = append(r.samples, metrics.Sample{Name: name})
+		}
 	}
 	r.read()
+	list = slices.DeleteFunc(list, func(w row) bool { _, ok := r.sum(w.from); return !ok })
 	sc := st.Own().ScopeWith("", store.ScopeOptions{})
-	type gauge struct {
-		*store.FloatGauge
-		read func(*reader) (float64, bool)
-	}
-	var gauges []gauge
-	for _, row := range rows() {
-		if _, ok := row.read(r); !ok {
-			continue
-		}
-		sc.Describe(row.name, store.Description{Help: row.help, Unit: row.unit, Counter: row.counter})
-		g, err := sc.TryFloatGauge(row.name)
-		if err != nil && !errors.Is(err, store.ErrRejected) {
+	gauges := make([]*store.FloatGauge, len(list))
+	for i, w := range list {
+		sc.Describe(w.name, store.Description{Help: w.help, Unit: w.unit, Counter: w.counter})
+		if gauges[i], err = sc.TryFloatGauge(w.name); err != nil && !errors.Is(err, store.ErrRejected) {
 			sc.Close()
 			return nil, fmt.Errorf("process: %w", err)
 		}
-		gauges = append(gauges, gauge{g, row.read})
 	}
 	sc.Describe("go.info", store.Description{Help: "Information about the Go environment."})
 	_ = sc.FloatGauge("go.info", tags.Tag{Name: "version", Value: runtime.Version()}).Set(1)
 	unregister := st.BeforeRead(func() {
 		r.read()
-		for _, g := range gauges {
-			if v, ok := g.read(r); ok {
-				_ = g.Set(v) // refuses only values that are not finite
+		for i, w := range list {
+			if v, ok := r.sum(w.from); ok {
+				_ = gauges[i].Set(v) // refuses only values that are not finite
 			}
 		}
 	})
@@ -149,6 +109,23 @@ func Register(st *store.Store) (remove func(), err error) {
 }
 
 func (r *reader) read() {
+	r.values = readOS()
 	metrics.Read(r.samples)
-	r.os = readOS()
+	for _, s := range r.samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			r.values[s.Name] = float64(s.Value.Uint64())
+		}
+	}
+}
+
+// sum returns the sum of the named values, and whether the system provides all of them.
+func (r *reader) sum(names []string) (total float64, ok bool) {
+	for _, name := range names {
+		x, ok := r.values[name]
+		if !ok {
+			return 0, false
+		}
+		total += x
+	}
+	return total, true
 }
