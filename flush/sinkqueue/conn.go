@@ -184,10 +184,7 @@ func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
 	if err := c.dial(ctx); err != nil {
 		return 0, err
 	}
-	if err := c.open.SetWriteDeadline(time.Now().Add(c.cfg.Timeout)); err != nil {
-		c.Close()
-		return 0, err
-	}
+	_ = c.open.SetWriteDeadline(time.Now().Add(c.cfg.Timeout)) // a closed one shows it in Write
 	if c.cfg.Network.Stream() {
 		return c.sendStream(data)
 	}
