@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -360,6 +362,30 @@ func TestUndeliveredIncrementsReturn(t *testing.T) {
 		t.Fatal(err)
 	}
 	sinktest.Owed(t, st, s, increments)
+}
+
+// TestMissingDirectory: lines wait until the file can be created.
+func TestMissingDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, dir, stop := started(t, Config{})
+		defer stop()
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		s.cfg.Store.Root().Counter("c").Add(3)
+		tick(t, s)
+		synctest.Wait()
+		if d := s.Delivery(); d.Packets != 1 || d.Failed != 1 || !errors.Is(d.LastError, fs.ErrNotExist) {
+			t.Fatalf("%d packets, %d failed attempts, last error %v", d.Packets, d.Failed, d.LastError)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := sum(t, dir, "c"); n != 3 {
+			t.Errorf("the file has %d increments, want 3", n)
+		}
+	})
 }
 
 // TestNewCreatesNothing: a sink that does not run, as in a check of a configuration, leaves

@@ -410,16 +410,18 @@ func TestHistogramsFillBatches(t *testing.T) {
 	}
 }
 
-// TestSharedNames: stats of one metric name and labels stay apart.
+// TestSharedNames: stats of one metric name and labels stay apart, by their kind if it differs.
 func TestSharedNames(t *testing.T) {
 	r := receive(t, Version2)
 	w := write(t, Config{HTTP: to(r.url)}, store.Options{})
 	w.st.Root().Counter("a-b").Add(1)
 	w.st.Root().Counter("a+b").Add(2)
+	w.st.Root().Gauge("a.b").Set(3)
 	w.tick()
 	w.stop()
-	if got := strings.Join(r.names(), ", "); got != "proxy_a_b stat_name=a+b, proxy_a_b stat_name=a-b" || r.last("proxy_a_b stat_name=a+b") != 2 {
-		t.Errorf("series %s", got)
+	want := []string{"proxy_a_b stat_name=a+b", "proxy_a_b stat_name=a-b", "proxy_a_b_gauge"}
+	if got := r.names(); !slices.Equal(got, want) || r.last(want[0]) != 2 || r.last(want[2]) != 3 {
+		t.Errorf("series %q", got)
 	}
 }
 

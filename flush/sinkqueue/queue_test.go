@@ -164,21 +164,22 @@ func TestRetriesBackOffAndKeepTheOrder(t *testing.T) {
 
 func TestDroppedIncrementsAreOwed(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		change func(*sinkqueue.Config)
-		want   map[string]uint64
-		lost   uint64
+		name    string
+		change  func(*sinkqueue.Config)
+		want    map[string]uint64
+		lost    uint64
+		dropped uint64 // packets
 	}{
-		{"bytes", func(c *sinkqueue.Config) { c.QueueBytes = 9 }, map[string]uint64{"a": 1}, 0},
-		{"age", func(c *sinkqueue.Config) { c.QueueAge = time.Minute }, map[string]uint64{"a": 4, "b": 2}, 0},
-		{"series", func(c *sinkqueue.Config) { c.QueueAge, c.Series = time.Minute, 1 }, map[string]uint64{"a": 4}, 2},
+		{"bytes", func(c *sinkqueue.Config) { c.QueueBytes = 9 }, map[string]uint64{"a": 1}, 0, 1},
+		{"age", func(c *sinkqueue.Config) { c.QueueAge = time.Minute }, map[string]uint64{"a": 4, "b": 2}, 0, 3},
+		{"series", func(c *sinkqueue.Config) { c.QueueAge, c.Series = time.Minute, 1 }, map[string]uint64{"a": 4}, 2, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &target{err: errDown}
 				q, metric, stop := queue(t, r, tt.change)
 				for _, p := range []string{"a:1\n", "b:2\n", "a:3\n"} {
-					q.Add([]byte(p), 1)
+					q.Add([]byte(p), 2)
 					synctest.Wait()
 				}
 				time.Sleep(2 * time.Minute)
@@ -191,6 +192,9 @@ func TestDroppedIncrementsAreOwed(t *testing.T) {
 				}
 				if got := metric("lost_increments"); got != tt.lost {
 					t.Errorf("%d increments lost, want %d", got, tt.lost)
+				}
+				if packets, metrics := metric("dropped_packets"), metric("dropped_metrics"); packets != tt.dropped || metrics != 2*tt.dropped {
+					t.Errorf("%d packets with %d metrics dropped, want %d with 2 each", packets, metrics, tt.dropped)
 				}
 				stop()
 			})

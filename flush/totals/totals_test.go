@@ -110,13 +110,13 @@ func TestClockSetBack(t *testing.T) {
 	w.st.Root().Counter("a").Inc()
 	w.flush(t, 20*time.Minute, false, "a 1 at 1200000")
 	w.st.Root().Counter("b").Inc()
-	w.flush(t, -9*time.Minute, false, "b 1 at 1200002")
-	w.flush(t, -2*time.Minute, false, "a 1 at 540000", "b 1 at 540000")
-	if got := w.walk.Before(); got != 1_540_000 {
+	w.flush(t, -10*time.Minute, false, "b 1 at 1200002")
+	w.flush(t, -time.Second, false, "a 1 at 599000", "b 1 at 599000")
+	if got := w.walk.Before(); got != 1_599_000 {
 		t.Errorf("the flush before was at %d", got)
 	}
 	w.st.Root().Counter("b").Inc()
-	w.flush(t, time.Second, false, "b 2 at 541000")
+	w.flush(t, time.Second, false, "b 2 at 600000")
 }
 
 // TestEndedAndReplaced: a stat that ended gets its last value and an end, unless a stat
