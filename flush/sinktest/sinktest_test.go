@@ -87,6 +87,17 @@ var faults = map[string]struct {
 			return n, nil
 		}
 	}},
+	"refuses-texts": {"hostile", func(s *sum) {
+		s.consume = func(snap *store.Snapshot, n uint64) (uint64, error) {
+			snap.Texts(func(_ *store.Cursor, value string) bool {
+				if !utf8.ValidString(value) {
+					n = 0
+				}
+				return true
+			})
+			return n, nil
+		}
+	}},
 	"asks-the-store": {"last-delta", func(s *sum) {
 		s.consume = func(snap *store.Snapshot, n uint64) (uint64, error) {
 			if _, ok := find(snap, requests); !ok {
