@@ -204,6 +204,28 @@ func (k *resourceKind) label(name string, index int) string {
 	return k.noun + " " + quote(name, false)
 }
 
+// noV2 is the error about a v2 message without [Options].V2.
+const noV2 = "the v2 form is not part of this program"
+
+// form returns the form of a message with the type URL, or what is wrong with it.
+func (k *resourceKind) form(typeURL string) (form config.Form, fault string) {
+	switch messageName(typeURL) {
+	case k.v3Name:
+		return config.FormV3, ""
+	case k.v2Name:
+		return config.FormV2, ""
+	}
+	return config.FormUnknown, fmt.Sprintf("%s is not %s or %s", quote(typeURL, false), k.v3Name, k.v2Name)
+}
+
+// empty returns a new message of a form.
+func (k *resourceKind) empty(d *Decoder, form config.Form) proto.Message {
+	if form == config.FormV2 {
+		return k.newV2(d)
+	}
+	return k.newV3()
+}
+
 // ClusterText decodes one cluster in YAML or JSON. FormUnknown detects the form from
 // "@type" or the names in use and defaults to v3. The error is an [*Errors].
 func (d *Decoder) ClusterText(file string, text []byte, form config.Form) (*ParsedCluster, error) {
@@ -270,16 +292,11 @@ func (d *Decoder) decodeTree(k *resourceKind, n *yaml.Node, errs []*conftree.Err
 	} else if conftree.Member(n, "@type") != nil {
 		n = withoutType(n)
 	}
-	var m proto.Message
-	switch {
-	case form != config.FormV2:
-		m = k.newV3()
-	case d.opts.V2 == nil:
-		r.errorf(Malformed, "", "the v2 form is not part of this program")
+	if form == config.FormV2 && d.opts.V2 == nil {
+		r.errorf(Malformed, "", noV2)
 		return nil, r
-	default:
-		m = k.newV2(d)
 	}
+	m := k.empty(d, form)
 	fill(n, m, r, d.opts.AllowUnknown)
 	if len(errs) > 0 { // of the text and of its values
 		slices.SortStableFunc(r.errs, func(a, b *Error) int {
@@ -304,19 +321,16 @@ func nameIn(n *yaml.Node, key string) string {
 // decodeWire decodes wire bytes into a message of their type.
 func (d *Decoder) decodeWire(k *resourceKind, typeURL string, value []byte, index int) (proto.Message, *report) {
 	r := &report{resource: k.label("", index)}
-	var m proto.Message
-	switch name := messageName(typeURL); {
-	case name == k.v3Name:
-		m = k.newV3()
-	case name == k.v2Name && d.opts.V2 != nil:
-		m = k.newV2(d)
-	case name == k.v2Name:
-		r.errorf(Malformed, "", "the v2 form is not part of this program")
+	form, fault := k.form(typeURL)
+	switch {
+	case fault != "":
+		r.errorf(Malformed, "", "type URL %s", fault)
 		return nil, r
-	default:
-		r.errorf(Malformed, "", "type URL %s is not %s or %s", quote(typeURL, false), k.v3Name, k.v2Name)
+	case form == config.FormV2 && d.opts.V2 == nil:
+		r.errorf(Malformed, "", noV2)
 		return nil, r
 	}
+	m := k.empty(d, form)
 	if len(value) > conftree.MaxBytes {
 		r.errorf(Malformed, "", "%d bytes are more than the limit of %d", len(value), conftree.MaxBytes)
 		return nil, r

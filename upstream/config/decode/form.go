@@ -118,18 +118,15 @@ func (d *detector) extension(n *yaml.Node, path string) {
 // the returned tree, else from names that only one form has. The default is v3.
 func (d *Decoder) detectForm(n *yaml.Node, kind *resourceKind, r *report) (config.Form, *yaml.Node, bool) {
 	if url := conftree.Member(n, "@type"); url != nil {
-		name := messageName(url.Value)
-		switch {
-		case name == kind.v3Name:
-			return config.FormV3, withoutType(n), true
-		case name == kind.v2Name && d.opts.V2 != nil:
-			return config.FormV2, withoutType(n), true
-		case name == kind.v2Name:
-			r.nodeErrorf(Malformed, url, "@type", "the v2 form is not part of this program")
-		default:
-			r.nodeErrorf(Malformed, url, "@type", "%s is not %s or %s", quote(url.Value, false), kind.v3Name, kind.v2Name)
+		form, fault := kind.form(url.Value)
+		if form == config.FormV2 && d.opts.V2 == nil {
+			fault = noV2
 		}
-		return config.FormUnknown, n, false
+		if fault != "" {
+			r.nodeErrorf(Malformed, url, "@type", "%s", fault)
+			return config.FormUnknown, n, false
+		}
+		return form, withoutType(n), true
 	}
 	if d.opts.V2 == nil {
 		return config.FormV3, n, true

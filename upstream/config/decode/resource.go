@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/statsd-admin/statsd-admin/internal/conftree"
-	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
 // Resource is one resource of a discovery response that is not decoded yet:
@@ -118,14 +117,10 @@ func (d *Decoder) decodeResource(k *resourceKind, r *Resource) (proto.Message, *
 	if r.node == nil {
 		return d.decodeWire(k, r.TypeURL, r.value, r.Index)
 	}
-	form := config.FormV3
-	switch messageName(r.TypeURL) {
-	case k.v3Name:
-	case k.v2Name:
-		form = config.FormV2
-	default:
+	form, fault := k.form(r.TypeURL)
+	if fault != "" {
 		rep := r.report(k.label(r.Name, r.Index))
-		rep.nodeErrorf(Malformed, r.node, "@type", "%s is not %s or %s", quote(r.TypeURL, false), k.v3Name, k.v2Name)
+		rep.nodeErrorf(Malformed, r.node, "@type", "%s", fault)
 		return nil, rep
 	}
 	return d.decodeTree(k, r.node, nil, Source{File: r.file, Index: r.Index}, form)
