@@ -4,7 +4,6 @@ package decode
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -198,7 +197,11 @@ func (l *upgrader) message(m protoreflect.Message, isV2 bool, depth int) {
 	if isV2 && len(m.GetUnknown()) > 0 {
 		fields := unknownFields(m.GetUnknown())
 		m.SetUnknown(nil)
-		l.fix(m, fields)
+		for _, f := range fields {
+			if !l.fix(m, f) {
+				l.noCounterpart(m.Descriptor(), f)
+			}
+		}
 	}
 	if c, ok := m.Interface().(*clusterv3.Cluster); ok && isV2 && c.LbPolicy == 4 {
 		c.LbPolicy, l.out.extra.originalDstLB = clusterv3.Cluster_CLUSTER_PROVIDED, true
@@ -262,10 +265,7 @@ func (l *upgrader) extension(a *anypb.Any, depth int) {
 
 // pack puts m into a.
 func pack(a *anypb.Any, m proto.Message) {
-	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		return // decoded messages can be encoded
-	}
+	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m) // decoded messages can be encoded
 	a.TypeUrl, a.Value = typePrefix+string(m.ProtoReflect().Descriptor().FullName()), value
 }
 
@@ -275,107 +275,76 @@ func packed(m proto.Message) *anypb.Any {
 	return a
 }
 
-// fix moves the fields that v3 does not have. A field without a v3 counterpart is an
-// error unless it has no effect.
-func (l *upgrader) fix(m protoreflect.Message, fields []unknownField) {
-	var left []unknownField
+// fix moves a field that v3 does not have. It returns false for a field without a v3
+// counterpart, which is an error unless it has no effect.
+func (l *upgrader) fix(m protoreflect.Message, f unknownField) bool {
 	switch m := m.Interface().(type) {
 	case *clusterv3.Cluster:
-		left = l.fixCluster(m, fields)
+		return l.fixCluster(m, f)
 	case *corev3.HealthCheck_HttpHealthCheck:
-		for _, f := range fields {
-			switch f.number {
-			case 5: // service_name, a prefix
-				if m.ServiceNameMatcher == nil {
-					m.ServiceNameMatcher = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: string(f.bytes)}}
-				}
-			case 7: // use_http2
-				if f.varint != 0 {
-					m.CodecClientType = typev3.CodecClientType_HTTP2
-				}
-			default:
-				left = append(left, f)
+		switch {
+		case f.number == 5: // service_name, a prefix
+			if m.ServiceNameMatcher == nil {
+				m.ServiceNameMatcher = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: string(f.bytes)}}
 			}
+			return true
+		case f.number == 7 && f.varint != 0: // use_http2
+			m.CodecClientType = typev3.CodecClientType_HTTP2
+			return true
 		}
 	case *corev3.HealthCheck_CustomHealthCheck:
-		for _, f := range fields {
-			if s := asStruct(f, 2); s != nil {
-				m.ConfigType = &corev3.HealthCheck_CustomHealthCheck_TypedConfig{TypedConfig: packed(s)}
-			} else {
-				left = append(left, f)
-			}
+		if s := asStruct(f, 2); s != nil {
+			m.ConfigType = &corev3.HealthCheck_CustomHealthCheck_TypedConfig{TypedConfig: packed(s)}
+			return true
 		}
 	case *corev3.TransportSocket:
-		for _, f := range fields {
-			if s := asStruct(f, 2); s != nil {
-				m.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: l.socketConfig(m.Name, s)}
-			} else {
-				left = append(left, f)
-			}
+		if s := asStruct(f, 2); s != nil {
+			m.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: l.socketConfig(m.Name, s)}
+			return true
 		}
 	case *endpointv3.ClusterLoadAssignment_Policy:
-		for _, f := range fields {
-			if f.number == 5 { // disable_overprovisioning
-				if f.varint != 0 {
-					m.OverprovisioningFactor = wrapperspb.UInt32(100)
-				}
-			} else {
-				left = append(left, f)
-			}
+		if f.number == 5 && f.varint != 0 { // disable_overprovisioning
+			m.OverprovisioningFactor = wrapperspb.UInt32(100)
+			return true
 		}
 	case *matcherv3.StringMatcher:
-		for _, f := range fields {
-			if f.number == 4 { // regex
-				if l.out.extra.regexes == nil {
-					l.out.extra.regexes = make(map[string]bool)
-				}
-				l.out.extra.regexes[l.at.path()] = true
-				m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: string(f.bytes)}}
-			} else {
-				left = append(left, f)
+		if f.number == 4 { // regex
+			if l.out.extra.regexes == nil {
+				l.out.extra.regexes = make(map[string]bool)
 			}
+			l.out.extra.regexes[l.at.path()] = true
+			m.MatchPattern = &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: string(f.bytes)}}
+			return true
 		}
 	case *tlsv3.CertificateValidationContext:
-		for _, f := range fields {
-			if f.number == 4 { // verify_subject_alt_name
-				m.MatchSubjectAltNames = append(m.MatchSubjectAltNames, &matcherv3.StringMatcher{
-					MatchPattern: &matcherv3.StringMatcher_Exact{Exact: string(f.bytes)},
-				})
-			} else {
-				left = append(left, f)
-			}
+		if f.number == 4 { // verify_subject_alt_name
+			m.MatchSubjectAltNames = append(m.MatchSubjectAltNames, &matcherv3.StringMatcher{
+				MatchPattern: &matcherv3.StringMatcher_Exact{Exact: string(f.bytes)},
+			})
+			return true
 		}
 	case *tlsv3.PrivateKeyProvider:
-		for _, f := range fields {
-			if s := asStruct(f, 2); s != nil {
-				m.ConfigType = &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(s)}
-			} else {
-				left = append(left, f)
-			}
+		if s := asStruct(f, 2); s != nil {
+			m.ConfigType = &tlsv3.PrivateKeyProvider_TypedConfig{TypedConfig: packed(s)}
+			return true
 		}
 	case *clusterv3.LoadBalancingPolicy_Policy:
-		m.TypedExtensionConfig = &corev3.TypedExtensionConfig{}
-		for _, f := range fields {
-			switch {
-			case f.number == 1:
-				m.TypedExtensionConfig.Name = string(f.bytes)
-			case f.number == 3:
-				m.TypedExtensionConfig.TypedConfig = &anypb.Any{}
-				if proto.Unmarshal(f.bytes, m.TypedExtensionConfig.TypedConfig) != nil {
-					left = append(left, f)
-				}
-			case asStruct(f, 2) != nil:
-				m.TypedExtensionConfig.TypedConfig = packed(asStruct(f, 2))
-			default:
-				left = append(left, f)
-			}
+		if m.TypedExtensionConfig == nil {
+			m.TypedExtensionConfig = &corev3.TypedExtensionConfig{}
 		}
-	default:
-		left = fields
+		switch s := asStruct(f, 2); {
+		case f.number == 1:
+			m.TypedExtensionConfig.Name = string(f.bytes)
+			return true
+		case f.number == 3:
+			m.TypedExtensionConfig.TypedConfig = &anypb.Any{}
+			return proto.Unmarshal(f.bytes, m.TypedExtensionConfig.TypedConfig) == nil
+		case s != nil:
+			m.TypedExtensionConfig.TypedConfig = packed(s)
+			return true
+		}
 	}
-	for _, f := range left {
-		l.noCounterpart(m.Descriptor(), f)
-	}
+	return false
 }
 
 // noCounterpart reports a v2 field without a v3 counterpart. It is accepted like an
@@ -436,58 +405,47 @@ func (l *upgrader) socketConfig(name string, s *structpb.Struct) *anypb.Any {
 	return a
 }
 
-// fixCluster moves hosts, tls_context and extension_protocol_options.
-func (l *upgrader) fixCluster(c *clusterv3.Cluster, fields []unknownField) (left []unknownField) {
-	var hosts []*corev3.Address
-	var context []byte
-	hasContext := false
-	for _, f := range fields {
-		switch f.number {
-		case 7:
-			a := &corev3.Address{}
-			if proto.Unmarshal(f.bytes, a) == nil {
-				hosts = append(hosts, a)
-			}
-		case 11: // repeated messages are merged, which concatenated bytes express
-			context = append(slices.Clip(context), f.bytes...)
-			hasContext = true
-		case 35:
-			key, value := mapEntry(f.bytes)
-			if l.out.extra.options == nil {
-				l.out.extra.options = make(map[string]*structpb.Struct)
-			}
-			l.out.extra.options[key] = value
-		default:
-			left = append(left, f)
+// fixCluster moves an entry of hosts or extension_protocol_options, or tls_context.
+func (l *upgrader) fixCluster(c *clusterv3.Cluster, f unknownField) bool {
+	x := &l.out.extra
+	switch f.number {
+	case 7:
+		a := &corev3.Address{}
+		x.hostsGiven = true
+		if c.LoadAssignment == nil {
+			locality := &endpointv3.LocalityLbEndpoints{LoadBalancingWeight: wrapperspb.UInt32(1)}
+			c.LoadAssignment = &endpointv3.ClusterLoadAssignment{Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}
+			x.fromHosts = true
 		}
-	}
-	l.out.extra.hostsGiven = len(hosts) > 0
-	if c.LoadAssignment == nil && len(hosts) > 0 {
-		c.LoadAssignment = assignmentOf(hosts)
-		l.out.extra.fromHosts = true
-	}
-	if hasContext && c.TransportSocket == nil {
-		c.TransportSocket = &corev3.TransportSocket{
-			Name: tlsSocketName,
-			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: &anypb.Any{
-				TypeUrl: typePrefix + "envoy.api.v2.auth.UpstreamTlsContext", Value: context,
-			}},
+		if proto.Unmarshal(f.bytes, a) == nil && x.fromHosts {
+			locality := c.LoadAssignment.Endpoints[0]
+			locality.LbEndpoints = append(locality.LbEndpoints, &endpointv3.LbEndpoint{
+				HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: a}},
+				LoadBalancingWeight: wrapperspb.UInt32(1),
+			})
 		}
-		l.out.extra.fromTLS = true
+	case 11:
+		if c.TransportSocket == nil {
+			c.TransportSocket = &corev3.TransportSocket{
+				Name:       tlsSocketName,
+				ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: &anypb.Any{TypeUrl: typePrefix + "envoy.api.v2.auth.UpstreamTlsContext"}},
+			}
+			x.fromTLS = true
+		}
+		if x.fromTLS { // repeated messages are merged, which concatenated bytes express
+			context := c.TransportSocket.GetTypedConfig()
+			context.Value = append(context.Value, f.bytes...)
+		}
+	case 35:
+		key, value := mapEntry(f.bytes)
+		if x.options == nil {
+			x.options = make(map[string]*structpb.Struct)
+		}
+		x.options[key] = value
+	default:
+		return false
 	}
-	return left
-}
-
-// assignmentOf returns a load assignment of a plain list of hosts.
-func assignmentOf(hosts []*corev3.Address) *endpointv3.ClusterLoadAssignment {
-	locality := &endpointv3.LocalityLbEndpoints{LoadBalancingWeight: wrapperspb.UInt32(1)}
-	for _, a := range hosts {
-		locality.LbEndpoints = append(locality.LbEndpoints, &endpointv3.LbEndpoint{
-			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: a}},
-			LoadBalancingWeight: wrapperspb.UInt32(1),
-		})
-	}
-	return &endpointv3.ClusterLoadAssignment{Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}
+	return true
 }
 
 // mapEntry splits one entry of a map from text to free-form values.
