@@ -125,11 +125,7 @@ func (o *Original) TypeURL() string { return o.raw.GetTypeUrl() }
 func (o *Original) Hash() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(o.raw.GetTypeUrl()))
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(o.message)
-	if err != nil { // decoded messages can be encoded
-		b = o.raw.GetValue()
-	}
-	h.Write(b)
+	h.Write(o.raw.GetValue())
 	return h.Sum64()
 }
 
@@ -415,12 +411,7 @@ func (d *Decoder) cluster(m proto.Message, r *report) (*ParsedCluster, error) {
 	if l == nil {
 		return nil, r.err()
 	}
-	v3, ok := l.message.(*clusterv3.Cluster)
-	if !ok {
-		r.errorf(Malformed, "", "not a cluster")
-		return nil, r.err()
-	}
-	c := d.checkCluster(d.builtinType(v3, &l.extra, r), l, r)
+	c := d.checkCluster(d.builtinType(l.message.(*clusterv3.Cluster), &l.extra, r), l, r)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -434,12 +425,7 @@ func (d *Decoder) assignment(m proto.Message, r *report) (*ParsedAssignment, err
 	if l == nil {
 		return nil, r.err()
 	}
-	v3, ok := l.message.(*endpointv3.ClusterLoadAssignment)
-	if !ok {
-		r.errorf(Malformed, "", "not a load assignment")
-		return nil, r.err()
-	}
-	a := d.checkAssignment(v3, l, r)
+	a := d.checkAssignment(l.message.(*endpointv3.ClusterLoadAssignment), l, r)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (w *walker) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, path stri
 			switch {
 			case ok && kind == protoreflect.DoubleKind:
 				return protoreflect.ValueOfFloat64(v)
-			case ok && (math.Abs(v) <= math.MaxFloat32 || math.IsInf(v, 0) || math.IsNaN(v)):
+			case ok && (math.IsInf(v, 0) || !math.IsInf(float64(float32(v)), 0)):
 				return protoreflect.ValueOfFloat32(float32(v))
 			}
 		default:
