@@ -110,6 +110,20 @@ func TestEndpointsEndWithTheBudget(t *testing.T) {
 	}
 }
 
+// TestRepeatedHostsAreInOrder: the statistics of a host that is listed twice are in order.
+func TestRepeatedHostsAreInOrder(t *testing.T) {
+	o := Options{Endpoints: func(yield func(*Endpoint) bool) {
+		_ = yield(&Endpoint{"x", "a", []EndpointStat{{"rq_total", false, 5}}}) && yield(&Endpoint{"x", "a", []EndpointStat{{"cx_total", false, 3}}})
+	}}
+	var b bytes.Buffer
+	if err := Text(&b, newStore(store.Options{}), o); err != nil {
+		t.Fatal(err)
+	}
+	if want := "cluster.x.endpoint.a.cx_total: 3\ncluster.x.endpoint.a.rq_total: 5\n"; b.String() != want {
+		t.Errorf("got\n%swant\n%s", &b, want)
+	}
+}
+
 // TestRepeatedHostsAddUp: repeated hosts and repeated statistics are added up, wherever they
 // stand in the order of names.
 func TestRepeatedHostsAddUp(t *testing.T) {
