@@ -104,7 +104,7 @@ func Convert(from Program, file string, text []byte, lookup func(string) (string
 	if root == nil {
 		return nil, errors.Join(c.errs...)
 	}
-	c.out = newSection()
+	c.out = new(section)
 	convert(root)
 	root.rest(nil, c.out)
 	if len(c.errs) > 0 {

@@ -73,8 +73,11 @@ func (c *conversion) gostatsd(o *object) {
 	o.rest(hints, c.out)
 }
 
-// lower makes all keys lower case.
-func (o *object) lower() {
+// lower makes all keys lower case, and returns o.
+func (o *object) lower() *object {
+	if o == nil {
+		return nil
+	}
 	items := map[string]*value{}
 	for i, key := range o.keys {
 		v := o.items[key]
@@ -85,6 +88,7 @@ func (o *object) lower() {
 		o.keys[i], items[key] = key, v
 	}
 	o.items = items
+	return o
 }
 
 func (c *conversion) gostatsdListener(o *object, statsd *section) {
@@ -114,10 +118,7 @@ func (c *conversion) gostatsdListener(o *object, statsd *section) {
 
 // gostatsdServers converts HTTP servers: the administration interface replaces them.
 func (c *conversion) gostatsdServers(o *object) {
-	names, group := o.take("http-servers"), o.take("http").object()
-	if group != nil {
-		group.lower()
-	}
+	names, group := o.take("http-servers"), o.take("http").object().lower()
 	for _, name := range names.words() {
 		server := group.take(strings.ToLower(name)).object()
 		if v := server.take("enable-ingestion"); v.boolean(false) {
@@ -125,9 +126,7 @@ func (c *conversion) gostatsdServers(o *object) {
 		}
 	}
 	names.note(c.out, "has no equivalent: the administration interface has health checks and profiles")
-	for _, key := range group.names() {
-		group.items[key].taken = true
-	}
+	group.skip()
 }
 
 // names returns the keys in the order of the file.
@@ -162,10 +161,7 @@ func (c *conversion) gostatsdBackends(o *object) {
 		}
 	}
 	for _, name := range names {
-		group := o.take(strings.ToLower(name)).object()
-		if group != nil {
-			group.lower()
-		}
+		group := o.take(strings.ToLower(name)).object().lower()
 		switch strings.ToLower(name) {
 		case "graphite":
 			c.gostatsdGraphite(group, percent, tagged)
@@ -238,7 +234,7 @@ func (c *conversion) gostatsdStatsdaemon(group *object, tagged func(*section)) {
 	host, port, ok := address.hostPort(8125)
 	if !ok {
 		if address == nil {
-			c.errs = append(c.errs, &Error{Position: c.at(c.where(group)), Field: "statsdaemon.address", Text: "is required"})
+			c.errorf(c.where(group), "statsdaemon.address", "is required")
 		}
 		return
 	}
@@ -261,7 +257,7 @@ func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 	address, ok := endpoint.url()
 	if !ok {
 		if endpoint == nil {
-			c.errs = append(c.errs, &Error{Position: c.at(c.where(group)), Field: "otlp.metrics_endpoint", Text: "is required"})
+			c.errorf(c.where(group), "otlp.metrics_endpoint", "is required")
 		}
 		return
 	}
@@ -279,21 +275,17 @@ func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 const filterRegex = "regex:"
 
 func (c *conversion) gostatsdFilters(o *object, statsd *section) {
-	names, group := o.take("filters"), o.take("filter").object()
-	if group != nil {
-		group.lower()
-	}
+	names, group := o.take("filters"), o.take("filter").object().lower()
 	for _, name := range names.words() {
 		v := group.take(strings.ToLower(name))
-		f := v.object()
+		f := v.object().lower()
 		if f == nil {
 			names.note(statsd, "there is no filter %s", oneWord(name))
 			continue
 		}
-		f.lower()
 		c.gostatsdFilter(v, f, statsd)
 	}
-	group.rest(map[string]string{}, statsd)
+	group.rest(nil, statsd)
 }
 
 func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
@@ -301,9 +293,7 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 	for _, name := range []string{"exclude-metrics", "match-tags"} {
 		if x := f.take(name); x != nil && len(x.words()) > 0 {
 			v.note(statsd, "a filter with %s has no equivalent", name)
-			for _, key := range f.keys {
-				f.items[key].taken = true
-			}
+			f.skip()
 			return
 		}
 	}
@@ -311,7 +301,7 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 	var matchers []*section
 	for _, e := range matched.list() {
 		for _, pattern := range strings.Fields(e.text("")) {
-			m := newSection()
+			m := new(section)
 			switch expression, isRegex := strings.CutPrefix(pattern, filterRegex); {
 			case strings.HasPrefix(pattern, "!"):
 				e.note(filters, "an inverted match has no equivalent: the filter is left out")

@@ -10,7 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
-// section is a mapping of the result, with comments. Its zero value is not usable.
+// section is a mapping of the result, with comments.
 type section struct {
 	items []item
 }
@@ -21,8 +21,6 @@ type item struct {
 	value any    // nil for a comment; a text, a number, a switch, a list of them, a section or a list of sections
 	text  string // of a comment
 }
-
-func newSection() *section { return &section{} }
 
 func (s *section) comment(text string) {
 	s.items = append(s.items, item{text: oneline.Clean(text)})
@@ -48,14 +46,14 @@ func (s *section) child(key string) *section {
 	if i := s.find(key); i >= 0 {
 		return s.items[i].value.(*section)
 	}
-	made := newSection()
+	made := new(section)
 	s.set(key, made)
 	return made
 }
 
 // add appends a section to the list of an entry. It creates the entry if necessary.
 func (s *section) add(key string) *section {
-	made := newSection()
+	made := new(section)
 	var all []*section
 	if i := s.find(key); i >= 0 {
 		all = s.items[i].value.([]*section)
@@ -119,19 +117,19 @@ func scalar(v any) string {
 	case string:
 		return quoted(v)
 	case []string:
-		var all []string
-		for _, e := range v {
-			all = append(all, quoted(e))
-		}
-		return "[" + strings.Join(all, ", ") + "]"
+		return list(v)
 	case []float64:
-		var all []string
-		for _, e := range v {
-			all = append(all, scalar(e))
-		}
-		return "[" + strings.Join(all, ", ") + "]"
+		return list(v)
 	}
 	panic("convert: a value of an unknown type")
+}
+
+func list[T any](values []T) string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = scalar(v)
+	}
+	return "[" + strings.Join(all, ", ") + "]"
 }
 
 var (

@@ -216,12 +216,11 @@ func (v *value) port(otherwise int) int {
 	if v == nil {
 		return otherwise
 	}
-	n, err := strconv.ParseUint(v.scalar(), 10, 16)
-	if err != nil || n == 0 {
-		v.wrong("a port in [1, 65535]")
-		return otherwise
+	if n := atoi(v.scalar()); n > 0 {
+		return n
 	}
-	return int(n)
+	v.wrong("a port in [1, 65535]")
+	return otherwise
 }
 
 // duration returns a duration: text with units, or a number of units.

@@ -93,7 +93,7 @@ func relayTarget(route *section, v *value, network, host string, port int) *sect
 		for _, t := range route.items[i].value.([]*section) {
 			if t.items[t.find("address")].value == address {
 				v.note(route, "%s is a target already", address)
-				return newSection()
+				return new(section)
 			}
 		}
 	}
@@ -105,17 +105,23 @@ func relayTarget(route *section, v *value, network, host string, port int) *sect
 // listenHost returns the IP address of a host to listen on, or otherwise if it is empty.
 func (v *value) listenHost(otherwise string) string {
 	host := strings.TrimSpace(v.text(""))
-	switch host {
-	case "":
-		return otherwise
-	case "localhost":
-		return "127.0.0.1"
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if err != nil || ip.Zone() != "" {
+	ip, ok := listenIP(host, otherwise)
+	if !ok {
 		v.wrong("an IP address to listen on")
 	}
-	return ip.String()
+	return ip
+}
+
+// listenIP returns the IP address of a host to listen on, or otherwise if it is empty.
+func listenIP(host, otherwise string) (ip string, ok bool) {
+	switch host {
+	case "":
+		return otherwise, true
+	case "localhost":
+		return "127.0.0.1", true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return addr.String(), err == nil && addr.Zone() == ""
 }
 
 // host returns the name or address of another server, the loopback address without one.
@@ -160,18 +166,12 @@ func (v *value) listenAddress(text string) (host string, port int) {
 		v.wrong("host:port")
 		return "", 0
 	}
-	switch host {
-	case "":
-		host = "0.0.0.0"
-	case "localhost":
-		host = "127.0.0.1"
-	}
-	ip, err := netip.ParseAddr(host)
-	if port = atoi(number); err != nil || ip.Zone() != "" || port == 0 {
+	host, ok := listenIP(host, "0.0.0.0")
+	if port = atoi(number); !ok || port == 0 {
 		v.wrong("an IP address and a port to listen on")
 		return "", 0
 	}
-	return ip.String(), port
+	return host, port
 }
 
 // atoi returns the number of a port, 0 if there is none.
