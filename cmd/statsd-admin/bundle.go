@@ -32,14 +32,11 @@ func (p *program) bundleCommand() *command {
 			"are not replaced. The exit status is 0 if the archive is complete and\n" +
 			"intact, 1 if it is not, and 2 for a wrong command line.\n",
 		flags: fs,
-		run: func(ctx context.Context) int {
+		run: func(ctx context.Context) error {
 			if *cpu < 0 || *cpu > 30*time.Second {
-				return p.failCommand(usageError{fmt.Errorf("error: --cpu %v is not in [0s, 30s]", *cpu)})
+				return usageError{fmt.Errorf("error: --cpu %v is not in [0s, 30s]", *cpu)}
 			}
-			if err := p.bundle(ctx, &c, fs.Arg(0), *cpu); err != nil {
-				return p.failCommand(err)
-			}
-			return 0
+			return p.bundle(ctx, &c, fs.Arg(0), *cpu)
 		},
 	}
 }

@@ -64,16 +64,16 @@ func (p *program) healthcheckCommand() *command {
 		details: "Requests /ready. The exit status is 0 if the status is 200, 1 if it is another or\n" +
 			"there is no response in time, and 2 for a wrong command line.\n",
 		flags: c.flags("healthcheck", 2*time.Second),
-		run: func(ctx context.Context) int {
+		run: func(ctx context.Context) error {
 			resp, err := c.get(ctx, "/ready")
 			if err != nil {
-				return p.failCommand(err)
+				return err
 			}
 			defer resp.Body.Close()
 			if resp.StatusCode != http.StatusOK {
-				return p.failCommand(fmt.Errorf("error: not ready: %s", responseError(resp)))
+				return fmt.Errorf("error: not ready: %s", responseError(resp))
 			}
-			return 0
+			return nil
 		},
 	}
 }
@@ -93,30 +93,28 @@ func (p *program) getCommand() *command {
 			"1 if it has another or there is none in time, and 2 for a wrong command line.\n",
 		flags: fs,
 		words: []string{"/certs", "/clusters", "/config_dump", "/help", "/listeners", "/logging", "/memory", "/metrics", "/ready", "/runtime", "/server_info", "/stats", "/stats/prometheus"},
-		run:   func(ctx context.Context) int { return p.get(ctx, &c, *method, fs.Args()) },
+		run:   func(ctx context.Context) error { return p.get(ctx, &c, *method, fs.Args()) },
 	}
 }
 
-func (p *program) get(ctx context.Context, c *client, method string, args []string) int {
+func (p *program) get(ctx context.Context, c *client, method string, args []string) error {
 	if len(args) == 0 {
-		return p.failCommand(usageError{errors.New("error: get needs a path, such as /stats")})
+		return usageError{errors.New("error: get needs a path, such as /stats")}
 	}
 	if method != http.MethodGet && method != http.MethodPost {
-		return p.failCommand(usageError{fmt.Errorf("error: method '%s' is not GET or POST", method)})
+		return usageError{fmt.Errorf("error: method '%s' is not GET or POST", method)}
 	}
 	path := "/" + strings.TrimPrefix(args[0], "/")
 	resp, err := c.request(ctx, method, path)
 	if err != nil {
-		return p.failCommand(err)
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 400 {
-		return p.failCommand(fmt.Errorf("error: %s %s: %s", method, path, responseError(resp)))
+		return fmt.Errorf("error: %s %s: %s", method, path, responseError(resp))
 	}
-	if _, err := io.Copy(p.stdout, resp.Body); err != nil {
-		return p.failCommand(fmt.Errorf("error: %w", err))
-	}
-	return 0
+	_, err = io.Copy(p.stdout, resp.Body)
+	return prefixed(err)
 }
 
 // get requests a path. The caller closes the body.

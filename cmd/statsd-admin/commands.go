@@ -21,8 +21,8 @@ type command struct {
 	details   string // what it does and its exit status, in lines of up to 80 bytes
 	flags     *pflag.FlagSet
 	words     []string // arguments to suggest; without them files are suggested if any argument is allowed
-	// run gets a command line whose flags are parsed. It returns the exit status.
-	run func(ctx context.Context) int
+	// run gets a command line whose flags are parsed.
+	run func(ctx context.Context) error
 }
 
 // commands returns the subcommands in the order in which they are listed.
@@ -55,16 +55,16 @@ func (p *program) subcommand(args []string) *command {
 }
 
 // runCommand parses the arguments of a subcommand and runs it.
-func (p *program) runCommand(ctx context.Context, c *command, args []string) int {
+func (p *program) runCommand(ctx context.Context, c *command, args []string) error {
 	if err := flagError(c.flags, c.flags.Parse(withoutNegations(c.flags, args))); err != nil {
-		return p.failCommand(usageError{err})
+		return usageError{err}
 	}
 	if help, err := c.flags.GetBool("help"); err == nil && help {
 		fmt.Fprint(p.stdout, c.usage())
-		return 0
+		return nil
 	}
 	if rest := c.flags.Args(); c.most >= 0 && len(rest) > c.most {
-		return p.failCommand(usageError{fmt.Errorf("error: Couldn't find match for argument: %s", cmp.Or(rest[c.most], "''"))})
+		return usageError{fmt.Errorf("error: Couldn't find match for argument: %s", cmp.Or(rest[c.most], "''"))}
 	}
 	return c.run(ctx)
 }
@@ -79,19 +79,27 @@ func (c *command) usage() string {
 	return "usage: " + c.synopsis() + "\n\n" + c.details + "\n" + c.flags.FlagUsages()
 }
 
-// usageError is an error of the command line.
+// usageError is an error of the command line of a subcommand.
 type usageError struct{ error }
 
-// failCommand prints err and returns the exit status for it.
-func (p *program) failCommand(err error) int {
-	p.fail(err)
+// errShown ends a subcommand whose output shows why it has the exit status of a failure.
+var errShown = errors.New("the output shows the error")
+
+// exitStatus returns the exit status for err. It prints err unless the output shows it.
+func (p *program) exitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
+	if !errors.Is(err, errShown) {
+		fmt.Fprintln(p.stderr, err)
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
 }
 
-// Exit statuses of subcommands.
+// Exit statuses.
 const (
 	exitFailed = 1
 	exitUsage  = 2

@@ -36,7 +36,7 @@ func (p *program) completionCommand() *command {
 			"    statsd-admin completion zsh >/usr/share/zsh/vendor-completions/_statsd-admin\n\n" +
 			"The exit status is 0, or 2 for a wrong command line.\n",
 		flags: fs,
-		run:   func(context.Context) int { return p.completion(fs.Args()) },
+		run:   func(context.Context) error { return p.completion(fs.Args()) },
 	}
 	for _, shell := range shells {
 		c.words = append(c.words, shell.name)
@@ -44,9 +44,9 @@ func (p *program) completionCommand() *command {
 	return c
 }
 
-func (p *program) completion(args []string) int {
+func (p *program) completion(args []string) error {
 	if len(args) == 0 {
-		return p.failCommand(usageError{errors.New("error: completion needs the name of a shell: bash, fish or zsh")})
+		return usageError{errors.New("error: completion needs the name of a shell: bash, fish or zsh")}
 	}
 	for _, shell := range shells {
 		if shell.name != args[0] {
@@ -54,12 +54,10 @@ func (p *program) completion(args []string) int {
 		}
 		var b strings.Builder
 		shell.write(&b, p.scopes())
-		if _, err := io.WriteString(p.stdout, b.String()); err != nil {
-			return p.failCommand(fmt.Errorf("error: %w", err))
-		}
-		return 0
+		_, err := io.WriteString(p.stdout, b.String())
+		return prefixed(err)
 	}
-	return p.failCommand(usageError{fmt.Errorf("error: unknown shell '%s': want bash, fish or zsh", args[0])})
+	return usageError{fmt.Errorf("error: unknown shell '%s': want bash, fish or zsh", args[0])}
 }
 
 // A scope is what can follow on a command line: after the program's name, or

@@ -37,21 +37,21 @@ func (p *program) convertCommand() *command {
 			"error with file, line and column. The exit status is 0 if there are none, 1 if\n" +
 			"there are any, and 2 if the file cannot be converted or for a wrong command line.\n",
 		flags: fs,
-		run: func(context.Context) int {
+		run: func(context.Context) error {
 			r, err := p.convert(convert.Program(from), fs.Arg(0))
 			if err == nil {
 				_, err = p.stdout.Write(r.YAML)
 			}
 			if err != nil {
-				return p.failCommand(usageError{err}) // 1 says that something has no equivalent
+				return usageError{err} // 1 says that something has no equivalent
 			}
 			for _, n := range r.Notes {
 				fmt.Fprintln(p.stderr, escaped(n.String()))
 			}
 			if len(r.Notes) > 0 {
-				return exitFailed
+				return errShown
 			}
-			return 0
+			return nil
 		},
 	}
 }

@@ -61,7 +61,7 @@ func (p *program) explainCommand() *command {
 			"it were the first one. The exit status is 1 if any line is rejected, and 2 for a\n" +
 			"wrong command line.\n",
 		flags: fs,
-		run:   func(context.Context) int { return p.explain(&o, &r, exporterArguments(fs), fs.Args()) },
+		run:   func(context.Context) error { return p.explain(&o, &r, exporterArguments(fs), fs.Args()) },
 	}
 }
 
@@ -75,47 +75,50 @@ func exporterArguments(fs *pflag.FlagSet) (all []string) {
 	return all
 }
 
-func (p *program) explain(o *Options, r *rawOptions, exporter, files []string) int {
+func (p *program) explain(o *Options, r *rawOptions, exporter, files []string) error {
 	if err := o.setMode(*r); err != nil {
-		return p.failCommand(usageError{err})
+		return usageError{err}
 	}
 	if i := slices.Index(files, ""); i >= 0 {
-		return p.failCommand(usageError{fmt.Errorf("error: argument %d is '', not a file, a line with a | or -", i+1)})
+		return usageError{fmt.Errorf("error: argument %d is '', not a file, a line with a | or -", i+1)}
 	}
 	if len(exporter) > 0 {
 		if o.ConfigPath+o.ConfigYAML != "" {
 			name, _, _ := strings.Cut(exporter[0], "=")
-			return p.failCommand(usageError{fmt.Errorf("error: %s cannot be combined with a configuration, which has statsd.mapping.file and statsd.parse", name)})
+			return usageError{fmt.Errorf("error: %s cannot be combined with a configuration, which has statsd.mapping.file and statsd.parse", name)}
 		}
 		x, _, err := parseExporterOptions(exporter, p.hardware)
 		if err != nil {
-			return p.failCommand(usageError{err})
+			return usageError{err}
 		}
 		if err := x.Exporter.check(); err != nil {
-			return p.fail(err)
+			return err
 		}
 		o.ConfigYAML = x.ConfigYAML
 	}
 	cfg, err := loadConfig(o)
 	if err != nil {
-		return p.fail(err)
+		return err
 	}
 	e, err := newExplainer(p.stdout, cfg)
 	if err != nil {
-		return p.fail(err)
+		return err
 	}
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
 	for _, name := range files {
 		if err := p.explainFile(e, name); err != nil {
-			return p.fail(err)
+			return err
 		}
 	}
 	if err := e.summary(); err != nil {
-		return p.fail(err)
+		return err
 	}
-	return min(1, e.rejected)
+	if e.rejected > 0 {
+		return errShown
+	}
+	return nil
 }
 
 // explainFile explains the lines of a file; the name - is standard input.
@@ -340,8 +343,5 @@ func (e *explainer) summary() error {
 	for _, r := range reasons {
 		fmt.Fprintf(e.out, "    %s: %d\n", r, e.reasons[r])
 	}
-	if err := e.out.Flush(); err != nil {
-		return fmt.Errorf("error: %w", err)
-	}
-	return nil
+	return prefixed(e.out.Flush())
 }

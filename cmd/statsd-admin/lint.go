@@ -52,18 +52,18 @@ func (p *program) lintCommand() *command {
 			"checked. The exit status is 0 if there are no errors, 1 if there are any, and 2 if\n" +
 			"the exposition cannot be read or for a wrong command line.\n",
 		flags: fs,
-		run: func(ctx context.Context) int {
+		run: func(ctx context.Context) error {
 			if fs.Arg(0) == "" {
-				return p.failCommand(usageError{errors.New("error: lint needs a URL, a file or -")})
+				return usageError{errors.New("error: lint needs a URL, a file or -")}
 			}
 			clean, err := p.lint(ctx, &c, format, fs.Arg(0))
 			if err != nil {
-				return p.failCommand(usageError{err}) // 1 says that there are findings
+				return usageError{err} // 1 says that there are findings
 			}
 			if !clean {
-				return exitFailed
+				return errShown
 			}
-			return 0
+			return nil
 		},
 	}
 }

@@ -81,26 +81,30 @@ type program struct {
 
 // run does what args ask for and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
+	return p.exitStatus(p.do(ctx, args))
+}
+
+func (p *program) do(ctx context.Context, args []string) error {
 	if c := p.subcommand(args); c != nil {
 		return p.runCommand(ctx, c, args[1:])
 	}
 	o, request, err := parseOptions(args, p.hardware)
 	if err != nil {
-		return p.fail(err)
+		return err
 	}
 	switch request {
 	case showHelp:
 		fmt.Fprint(p.stdout, p.usage())
-		return 0
+		return nil
 	case showVersion:
 		fmt.Fprintf(p.stdout, "statsd-admin  version: %s\n", buildVersion())
-		return 0
+		return nil
 	case showHotRestartVersion:
 		fmt.Fprintln(p.stderr, hotRestartVersion(o))
-		return 0
+		return nil
 	}
 	if err := o.Exporter.check(); err != nil {
-		return p.fail(err)
+		return err
 	}
 	cfg, err := loadConfig(o)
 	if err != nil {
@@ -108,7 +112,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		if errors.As(err, &invalid) && o.Mode == ModeValidate {
 			p.warnings(o.Warnings, invalid.Warnings)
 		}
-		return p.fail(err)
+		return err
 	}
 	for _, w := range missing(cfg) {
 		o.warn(w)
@@ -116,33 +120,25 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if o.Mode == ModeValidate {
 		p.warnings(o.Warnings, cfg.Warnings)
 		if err := check(o, cfg, p.stderr); err != nil {
-			return p.fail(err)
+			return err
 		}
 		fmt.Fprintf(p.stdout, "configuration '%s' OK\n", configName(o))
-		return 0
+		return nil
 	}
 	if p.notifyStop != nil {
 		p.notifyStop()
 	}
 	d, err := p.newDaemon(o, cfg)
 	if err != nil {
-		return p.fail(err)
+		return err
 	}
-	if err := serve(ctx, d, p.signals); err != nil {
-		return p.fail(err)
-	}
-	return 0
+	return serve(ctx, d, p.signals)
 }
 
 func (p *program) warnings(lists ...[]string) {
 	for _, line := range slices.Concat(lists...) {
 		fmt.Fprintln(p.stderr, "warning: "+line)
 	}
-}
-
-func (p *program) fail(err error) int {
-	fmt.Fprintln(p.stderr, err)
-	return 1
 }
 
 // hotRestartVersion is what --hot-restart-version prints.

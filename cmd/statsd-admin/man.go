@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -20,11 +19,9 @@ func (p *program) manCommand() *command {
 			"    statsd-admin man >/usr/share/man/man8/statsd-admin.8\n\n" +
 			"The exit status is 0, or 2 for a wrong command line.\n",
 		flags: fs,
-		run: func(context.Context) int {
-			if _, err := io.WriteString(p.stdout, p.manual()); err != nil {
-				return p.failCommand(fmt.Errorf("error: %w", err))
-			}
-			return 0
+		run: func(context.Context) error {
+			_, err := io.WriteString(p.stdout, p.manual())
+			return prefixed(err)
 		},
 	}
 }

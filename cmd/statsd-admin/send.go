@@ -58,14 +58,14 @@ func (p *program) sendCommand() *command {
 			"1 if any was not, and 2 for a wrong command line. Servers do not acknowledge lines:\n" +
 			"use explain to see how they handle them.\n",
 		flags: fs,
-		run:   func(ctx context.Context) int { return p.send(ctx, &o, fs.Args()) },
+		run:   func(ctx context.Context) error { return p.send(ctx, &o, fs.Args()) },
 	}
 }
 
-func (p *program) send(ctx context.Context, o *sendOptions, lines []string) int {
+func (p *program) send(ctx context.Context, o *sendOptions, lines []string) error {
 	s, err := o.connect(ctx)
 	if err != nil {
-		return p.failCommand(err)
+		return err
 	}
 	input := p.stdin
 	if len(lines) > 0 {
@@ -74,9 +74,12 @@ func (p *program) send(ctx context.Context, o *sendOptions, lines []string) int 
 	if err := errors.Join(s.sendAll(input, func(number int) {
 		fmt.Fprintf(p.stderr, "error: line %d is longer than %d bytes\n", number, maxSentLine)
 	}), s.close()); err != nil {
-		return p.failCommand(err)
+		return err
 	}
-	return min(exitFailed, s.skipped)
+	if s.skipped > 0 {
+		return errShown
+	}
+	return nil
 }
 
 // sender sends lines over a connection.
@@ -191,10 +194,8 @@ func (s *sender) flush() error {
 			return fmt.Errorf("error: %w", err)
 		}
 	}
-	if _, err := s.conn.Write(b); err != nil {
-		return fmt.Errorf("error: %w", err)
-	}
-	return nil
+	_, err := s.conn.Write(b)
+	return prefixed(err)
 }
 
 // close closes the connection. Of a packet that nothing receives, it reports

@@ -40,12 +40,7 @@ func (p *program) topCommand() *command {
 			"quits or the table is complete, 1 if the server cannot be reached, and 2 for a\n" +
 			"wrong command line.\n",
 		flags: fs,
-		run: func(ctx context.Context) int {
-			if err := p.top(ctx, &c, &t); err != nil {
-				return p.failCommand(err)
-			}
-			return 0
-		},
+		run:   func(ctx context.Context) error { return p.top(ctx, &c, &t) },
 	}
 }
 
