@@ -3,7 +3,6 @@ package admin
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin/dump"
 	"github.com/statsd-admin/statsd-admin/render"
@@ -31,11 +30,12 @@ func (s *Server) configDump(w *Response, r *Request) error {
 			return s.noFilter(w)
 		}
 		defer s.regexes.leave()
-		names, err := newNameFilter(expr, s.filters.limits)
+		filter, err := wholeName(expr, s.filters.limits)
 		if err != nil {
 			return w.plain(400, "INVALID_ARGUMENT: Error while parsing name_regex from "+expr+": "+err.Error())
 		}
-		q.Match = names.match
+		names := partFilter{filter: filter, limits: s.filters.limits}
+		q.Match = func(name string) (bool, error) { return names.match(name), names.err }
 	}
 	w.SetType(typeJSON)
 	err := s.writeDump(w, q)
@@ -62,17 +62,9 @@ func (s *Server) writeDump(w *Response, q dump.Query) error {
 	return err
 }
 
-// nameFilter selects names that an expression matches as a whole. It serves one
-// request and enforces its budget.
-type nameFilter struct {
-	filter *render.Filter
-	now    func() time.Time
-	budget time.Duration // the rest of it
-	bound  bool          // there is a budget
-}
-
-// newNameFilter compiles an expression. The error text is only the reason.
-func newNameFilter(expr string, l render.FilterLimits) (*nameFilter, error) {
+// wholeName compiles an expression that names have to match as a whole. The error text is
+// only the reason.
+func wholeName(expr string, l render.FilterLimits) (*render.Filter, error) {
 	reason := func(err error) error {
 		text := strings.TrimPrefix(err.Error(), "render: ")
 		return errors.New(strings.TrimPrefix(text, "invalid regular expression: "))
@@ -81,30 +73,13 @@ func newNameFilter(expr string, l render.FilterLimits) (*nameFilter, error) {
 	if _, err := render.NewFilter(render.RE2, expr, l); err != nil {
 		return nil, reason(err)
 	}
-	whole := l
-	whole.Length, whole.Program = len(expr)+16, l.Program+16
-	f, err := render.NewFilter(render.RE2, `\A(?:`+expr+`)\z`, whole)
+	l.Length, l.Program = len(expr)+16, l.Program+16
+	f, err := render.NewFilter(render.RE2, `\A(?:`+expr+`)\z`, l)
 	if err != nil { // an open \Q quotes the bracket
-		f, err = render.NewFilter(render.RE2, `\A(?:`+expr+`\E)\z`, whole)
+		f, err = render.NewFilter(render.RE2, `\A(?:`+expr+`\E)\z`, l)
 	}
 	if err != nil {
 		return nil, reason(err)
 	}
-	now := l.Now
-	if now == nil {
-		now = time.Now
-	}
-	return &nameFilter{f, now, l.Budget, l.Budget > 0}, nil
-}
-
-// match reports whether a name is selected. The error is
-// [render.ErrTooExpensive] once matching took longer than the budget.
-func (f *nameFilter) match(name string) (bool, error) {
-	begin := f.now()
-	ok, err := f.filter.Match(name)
-	f.budget -= f.now().Sub(begin)
-	if err == nil && f.bound && f.budget < 0 {
-		err = render.ErrTooExpensive
-	}
-	return ok, err
+	return f, nil
 }

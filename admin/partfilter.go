@@ -1,36 +1,29 @@
 package admin
 
-import (
-	"time"
-
-	"github.com/statsd-admin/statsd-admin/render"
-)
+import "github.com/statsd-admin/statsd-admin/render"
 
 // partFilter is the filter parameter of an endpoint other than the stats. The zero
 // value matches all names.
 type partFilter struct {
 	filter *render.Filter
-	until  time.Time // end of the budget; zero: none
-	err    error     // once set, nothing matches
+	limits render.FilterLimits // Budget: what is left of it, for matching
+	err    error               // once set, nothing matches
 }
 
 // withFilter calls f with the filter of a request, once a slot is free.
 func (s *Server) withFilter(w *Response, r *Request, f func(*partFilter) error) error {
-	n := new(partFilter)
+	n := &partFilter{limits: s.filters.limits}
 	pattern := r.query.Value("filter")
 	if pattern == "" {
 		return f(n)
 	}
-	if !s.regexes.enter(s.closing) {
+	if !s.regexes.enter(s.session()) {
 		return s.noFilter(w)
 	}
 	defer s.regexes.leave()
 	var err error
 	if n.filter, err = s.filter(pattern, false); err != nil {
 		return err
-	}
-	if s.limits.RegexBudget > 0 {
-		n.until = time.Now().Add(s.limits.RegexBudget)
 	}
 	err = f(n)
 	if n.err != nil {
@@ -40,14 +33,13 @@ func (s *Server) withFilter(w *Response, r *Request, f func(*partFilter) error) 
 }
 
 func (n *partFilter) match(name string) bool {
-	if n.filter == nil {
-		return true
-	}
-	if n.err != nil {
-		return false
+	if n.filter == nil || n.err != nil {
+		return n.err == nil
 	}
 	var ok bool
-	if ok, n.err = n.filter.Match(name); n.err == nil && !n.until.IsZero() && time.Now().After(n.until) {
+	began := n.limits.Now()
+	ok, n.err = n.filter.Match(name)
+	if n.limits.Budget -= n.limits.Now().Sub(began); n.err == nil && n.limits.Budget < 0 {
 		n.err = render.ErrTooExpensive
 	}
 	return ok && n.err == nil

@@ -3,7 +3,10 @@ package admin
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // TestSlowFilters expects filters of other endpoints than the stats to have a budget and
@@ -36,4 +39,26 @@ func TestSlowFilters(t *testing.T) {
 	if r := busy.Request("GET", "/clusters?filter=x", nil); r.Status != 200 {
 		t.Errorf("with a free slot: %d", r.Status)
 	}
+}
+
+// slowClusters are clusters between which the client takes its time to read.
+type slowClusters struct{ *worldClusters }
+
+func (c slowClusters) Statuses(yield func(*status.Cluster) bool) {
+	c.worldClusters.Statuses(func(x *status.Cluster) bool {
+		time.Sleep(time.Minute)
+		return yield(x)
+	})
+}
+
+// TestSlowClientsSpendNoBudget: only the time of matching counts.
+func TestSlowClientsSpendNoBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := newWorld().sources()
+		src.Clusters = slowClusters{src.Clusters.(*worldClusters)}
+		s := newServer(t, Config{Sources: src})
+		if r := s.Request("GET", "/clusters?filter=.", nil); r.Status != 200 {
+			t.Errorf("%d %s", r.Status, r.Body)
+		}
+	})
 }

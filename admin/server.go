@@ -133,6 +133,7 @@ func New(cfg Config) (*Server, error) {
 		regexes:  newGate(limits.RegexParallel, -1, time.Second),
 		explorer: cfg.Store.NewExplorer(),
 		filters: filterCache{limits: render.FilterLimits{
+			Now:     time.Now,
 			Length:  bound(limits.RegexBytes, math.MaxInt32),
 			Program: bound(limits.RegexProgram, math.MaxInt32),
 			Budget:  bound(limits.RegexBudget, 365*24*time.Hour)}},
