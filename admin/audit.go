@@ -185,23 +185,11 @@ func (p *facts) auditEntry(e AuditEntry) {
 	p.optional("peer", e.Peer)
 	p.number("status", uint64(max(e.Status, 0)))
 	p.optional("reason", e.Reason)
-	if e.DryRun {
-		p.bool("dry_run", true)
-	}
-	if !e.Until.IsZero() {
-		p.time("until", e.Until)
-	}
-	if e.Undoable() {
-		p.bool("undoable", true)
-	}
-	for _, other := range [...]struct {
-		name string
-		seq  uint64
-	}{{"undoes", e.Undoes}, {"undone_by", e.UndoneBy}} {
-		if other.seq != 0 {
-			p.number(other.name, other.seq)
-		}
-	}
+	p.flag("dry_run", e.DryRun)
+	p.moment("until", e.Until)
+	p.flag("undoable", e.Undoable())
+	p.positive("undoes", e.Undoes)
+	p.positive("undone_by", e.UndoneBy)
 	if len(e.Changes) > 0 {
 		listOf(p, "changes", e.Changes, func(c Change) {
 			p.string("name", c.What)

@@ -79,6 +79,27 @@ func (p *facts) optional(name, s string) {
 	}
 }
 
+// flag writes that something is so, unless it is not.
+func (p *facts) flag(name string, b bool) {
+	if b {
+		p.bool(name, true)
+	}
+}
+
+// moment writes a time unless it is unknown.
+func (p *facts) moment(name string, t time.Time) {
+	if !t.IsZero() {
+		p.time(name, t)
+	}
+}
+
+// positive writes n unless it is 0.
+func (p *facts) positive(name string, n uint64) {
+	if n > 0 {
+		p.number(name, n)
+	}
+}
+
 func (p *facts) number(name string, n uint64) {
 	p.fact(name, strconv.FormatUint(n, 10), func(w *jsontext.Writer) { w.Number(n) })
 }

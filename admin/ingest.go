@@ -133,9 +133,7 @@ func (s *Server) ingest(w *Response, r *Request) error {
 		p.number("evicted", rep.Cache.Evicted)
 	})
 	p.float("stream_busy_seconds", rep.StreamBusySeconds)
-	if rep.UnixQueue > 0 {
-		p.number("unix_queue_datagrams", uint64(rep.UnixQueue))
-	}
+	p.positive("unix_queue_datagrams", uint64(rep.UnixQueue))
 	p.number("collisions", rep.Collisions)
 	p.number("type_conflicts", rep.TypeConflicts)
 	listOf(p, "conflicts", head(rep.Conflicts, limit), func(x report.Conflict) {
@@ -197,9 +195,7 @@ func (p *facts) listener(l report.Listener) {
 	p.number("events_and_checks", l.Events)
 	p.number("limited", l.Limited)
 	p.number("dropped_by_rule", l.Dropped)
-	if l.RelayOnly > 0 {
-		p.number("relay_only", l.RelayOnly)
-	}
+	p.positive("relay_only", l.RelayOnly)
 	p.counts("rejected", l.Rejected)
 	p.number("tag_errors", l.TagErrors)
 	p.number("unknown_fields", l.UnknownFields)
@@ -259,10 +255,9 @@ func (p *facts) relayTarget(x report.RelayTarget) {
 	p.number("queue_bytes", uint64(max(x.QueueBytes, 0)))
 	p.number("queue_limit_bytes", uint64(max(x.QueueLimit, 0)))
 	p.float("queue_age_seconds", x.QueueAge.Seconds())
-	if x.LastError == "" {
-		return
+	if x.LastError != "" {
+		p.lastError(x.LastError, x.LastErrorAt)
 	}
-	p.lastError(x.LastError, x.LastErrorAt)
 }
 
 // counts writes named numbers sorted by name.
@@ -388,9 +383,7 @@ func (p *facts) sample(x report.Sample) {
 		p.object("rule", func() { p.rule(x.Rule) })
 	}
 	p.optional("filter", x.Filter)
-	if x.Dropped {
-		p.bool("dropped", true)
-	}
+	p.flag("dropped", x.Dropped)
 }
 
 func (p *facts) rule(r *report.Rule) {
@@ -416,9 +409,7 @@ func (s *Server) ingestMapping(w *Response, r *Request) error {
 	p.number("samples_dropped_unmatched", m.Unmatched)
 	p.number("reloads", m.Reloads)
 	p.number("failed_reloads", m.FailedReloads)
-	if !m.Reloaded.IsZero() {
-		p.time("last_reload", m.Reloaded)
-	}
+	p.moment("last_reload", m.Reloaded)
 	p.optional("error", m.Error)
 	order := "first_in_file"
 	if m.MostLiteral {
@@ -445,15 +436,9 @@ func (s *Server) ingestMapping(w *Response, r *Request) error {
 			p.string("name", u.Name)
 		}
 		p.number("matches", u.Matches)
-		switch {
-		case u.ShadowedBy > 0:
-			p.number("shadowed_by", uint64(u.ShadowedBy))
-		case u.Matches == 0:
-			p.bool("unused", true)
-		}
-		if !u.Last.IsZero() {
-			p.time("last_match", u.Last)
-		}
+		p.positive("shadowed_by", uint64(u.ShadowedBy))
+		p.flag("unused", u.ShadowedBy == 0 && u.Matches == 0)
+		p.moment("last_match", u.Last)
 	})
 	return p.send(w)
 }

@@ -63,9 +63,7 @@ func (p *facts) sink(x flush.SinkStatus) {
 		p.number("packets", d.Sent)
 		p.number("metrics", d.SentMetrics)
 		p.number("bytes", d.SentBytes)
-		if !d.LastSent.IsZero() {
-			p.time("last", d.LastSent)
-		}
+		p.moment("last", d.LastSent)
 	})
 	p.number("failed", d.Failed)
 	p.number("retries", d.Retries)
@@ -78,17 +76,13 @@ func (p *facts) sink(x flush.SinkStatus) {
 		return
 	}
 	p.lastError(d.LastError.Error(), d.LastErrorAt)
-	if !d.NextRetry.IsZero() {
-		p.time("next_retry", d.NextRetry)
-	}
+	p.moment("next_retry", d.NextRetry)
 }
 
 // lastError writes an error and its time, which can be zero.
 func (p *facts) lastError(text string, at time.Time) {
 	p.object("last_error", func() {
-		if !at.IsZero() {
-			p.time("time", at)
-		}
+		p.moment("time", at)
 		text = strings.ToValidUTF8(text, "\ufffd")
 		if redact.LooksSecret(text) {
 			text = redact.Mark

@@ -98,13 +98,6 @@ func (s *Server) explain(p *facts, name string) (found bool, err error) {
 	return true, nil
 }
 
-// moment writes a time unless it is unknown.
-func (p *facts) moment(name string, t time.Time) {
-	if !t.IsZero() {
-		p.time(name, t)
-	}
-}
-
 // tagSteps writes the tags of the stat under c and the rules that yielded them.
 func (p *facts) tagSteps(c *store.Cursor) {
 	steps, given := c.TagSteps()
@@ -157,9 +150,7 @@ func (p *facts) exposition(v *store.View, c *store.Cursor) error {
 		p.string("type", kind)
 		if sp := c.Series(); sp != nil {
 			p.optional("suffix", sp.Suffix)
-			if sp.Merged {
-				p.bool("merged", true)
-			}
+			p.flag("merged", sp.Merged)
 		}
 		p.lines("lines", samples)
 	})

@@ -164,9 +164,7 @@ func (s *Server) statsExplore(w *Response, r *Request) error {
 	p.object("total", func() { p.group(&got, &got.Total) })
 	listOf(p, "groups", got.Groups, func(g store.Group) {
 		p.string("name", g.Name)
-		if g.Leaf {
-			p.bool("full_name", true)
-		}
+		p.flag("full_name", g.Leaf)
 		p.group(&got, &g)
 		if list := got.Senders[g.Name]; len(list) > 0 {
 			var names []string
@@ -175,9 +173,7 @@ func (s *Server) statsExplore(w *Response, r *Request) error {
 			}
 			p.strings("senders", names)
 		}
-		if got.Overflowed[g.Name] {
-			p.bool("overflow", true)
-		}
+		p.flag("overflow", got.Overflowed[g.Name])
 	})
 	p.object("others", func() { p.group(&got, &got.Others) })
 	p.bool("complete", got.Complete)
@@ -190,9 +186,7 @@ func (s *Server) statsExplore(w *Response, r *Request) error {
 			p.string("name", t.Name)
 			p.number("series", uint64(t.Series))
 			p.number("values", uint64(t.Values))
-			if !t.Exact {
-				p.bool("estimated", true)
-			}
+			p.flag("estimated", !t.Exact)
 		})
 	}
 	p.nearLimits(got.Limits)
