@@ -24,9 +24,10 @@ type conn struct {
 	peer      netip.Addr // of TCP
 	principal Principal  // as far as the connection identifies it
 
-	// With TLS: the TCP connection, the TLS connection, and a buffer for writes,
-	// since each write becomes a record. Else nil.
-	raw net.Conn
+	below net.Conn // without TLS
+
+	// With TLS: the TLS connection, and a buffer for writes, since each write becomes a
+	// record. Else nil.
 	tls *tls.Conn
 	out *bufio.Writer
 
@@ -77,27 +78,15 @@ func (c *conn) watch(p []byte) {
 // reset discards unsent data and resets the TCP connection. On TLS it sends no
 // close_notify, so the client sees a truncated stream.
 func (c *conn) reset() {
-	below := c.Conn
-	if c.raw != nil {
-		below = c.raw
-	}
-	if tcp, ok := below.(*net.TCPConn); ok {
+	if tcp, ok := c.below.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // the connection is gone either way
 	}
-	if c.raw != nil {
-		_ = c.raw.Close()
-	}
+	c.cut()
 }
 
 // cut closes the connection at once. On TLS it sends no close_notify: the client
 // might not read, and closing would block.
-func (c *conn) cut() {
-	below := c.Conn
-	if t, ok := below.(*tls.Conn); ok {
-		below = t.NetConn()
-	}
-	_ = below.Close()
-}
+func (c *conn) cut() { _ = c.below.Close() }
 
 // send writes chunks of a response.
 func (c *conn) send(chunks net.Buffers) error {

@@ -83,7 +83,7 @@ func TestBusyConnectionsAreNotEvicted(t *testing.T) {
 	newConn := func() *conn {
 		a, b := net.Pipe()
 		t.Cleanup(func() { a.Close(); b.Close() })
-		return &conn{Conn: a, peer: netip.MustParseAddr("10.0.0.1")}
+		return &conn{Conn: a, below: a, peer: netip.MustParseAddr("10.0.0.1")}
 	}
 	var reserved []*conn
 	for i := range 1 + reservedConnections {
@@ -190,7 +190,7 @@ func TestClosingWaitsForNoClient(t *testing.T) {
 		if err := errors.Join(server.Handshake(), <-shaken); err != nil {
 			t.Fatal(err)
 		}
-		c := &conn{Conn: server, raw: raw, tls: server, peer: netip.MustParseAddr("10.0.0.1")}
+		c := &conn{Conn: server, below: raw, tls: server, peer: netip.MustParseAddr("10.0.0.1")}
 		if !cs.enter(c) {
 			t.Fatal("no place")
 		}

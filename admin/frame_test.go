@@ -131,7 +131,7 @@ func TestBareLF(t *testing.T) {
 // TestHeaderInPieces sends a header byte by byte. CR LF between the pieces is no bare LF.
 func TestHeaderInPieces(t *testing.T) {
 	client, server := net.Pipe()
-	c := &conn{Conn: server}
+	c := &conn{Conn: server, below: server}
 	const raw = "POST /ready HTTP/1.1\r\nHost: localhost\r\n\r\na\n\nb"
 	go func() {
 		for i := range len(raw) {

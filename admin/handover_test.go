@@ -139,7 +139,7 @@ func TestResumeEndsTheHurry(t *testing.T) {
 			all := newConnections(&Limits{}, guard.Guard{})
 			client, server := net.Pipe()
 			defer client.Close()
-			c := &conn{Conn: server}
+			c := &conn{Conn: server, below: server}
 			c.busy.Store(true)
 			if !all.enter(c) {
 				t.Fatal("the connection is refused")

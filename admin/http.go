@@ -167,8 +167,8 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 // rejectConnection answers a connection over the limit. With TLS there is no
 // response, since the handshake is skipped, too.
 func (s *Server) rejectConnection(c *conn) {
-	if c.raw != nil {
-		_ = c.raw.Close()
+	if c.tls != nil {
+		c.cut()
 		return
 	}
 	r := &Request{proto: "HTTP/1.1", peer: peerName(c), listener: c.listener, closing: s.session()}

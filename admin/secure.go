@@ -34,10 +34,12 @@ func secured(cfg *tls.Config) *tls.Config {
 
 // wrap returns the connection to serve for nc, which was accepted at p.
 func (s *Server) wrap(nc net.Conn, p listenerKind) *conn {
-	c := &conn{Conn: nc, listener: p, peer: peerOf(nc)}
+	c := &conn{Conn: nc, below: nc, listener: p, peer: peerOf(nc)}
 	if s.tls != nil && !p.unix {
-		c.raw, c.tls = nc, tls.Server(nc, s.tls)
+		c.tls = tls.Server(nc, s.tls)
 		c.Conn, c.out = c.tls, bufio.NewWriterSize(c.tls, recordBytes)
+	} else if t, ok := nc.(*tls.Conn); ok { // of a listener of the program
+		c.below = t.NetConn()
 	}
 	return c
 }
@@ -56,17 +58,17 @@ func (s *Server) greet(c *conn) bool {
 		return true
 	}
 	if s.limits.ReadTimeout > 0 {
-		_ = c.raw.SetDeadline(time.Now().Add(s.limits.ReadTimeout)) // of a dead connection, which the handshake notices
+		_ = c.below.SetDeadline(time.Now().Add(s.limits.ReadTimeout)) // of a dead connection, which the handshake notices
 	}
 	if err := c.tls.Handshake(); err != nil {
 		s.metrics.handshakeErrors.Inc()
 		s.logger.Debug("TLS handshake failed", "peer", peerName(c), "error", err)
 		s.answerPlain(c, err)
-		_ = c.raw.Close()
+		c.cut()
 		return false
 	}
 	s.metrics.handshakes.Inc()
-	_ = c.raw.SetDeadline(time.Time{})
+	_ = c.below.SetDeadline(time.Time{})
 	if chains := c.tls.ConnectionState().VerifiedChains; len(chains) > 0 {
 		c.principal = s.auth.certificate(chains[0][0])
 	}
@@ -79,7 +81,7 @@ func (s *Server) answerPlain(c *conn, err error) {
 	if !errors.As(err, &header) || !looksLikeHTTP(header.RecordHeader) {
 		return
 	}
-	plain := &conn{Conn: c.raw, listener: c.listener, peer: c.peer, linger: true}
+	plain := &conn{Conn: c.below, below: c.below, listener: c.listener, peer: c.peer, linger: true}
 	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, listener: c.listener, closing: s.session()}
 	x := s.exchange(plain, r)
 	x.closing = true

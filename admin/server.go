@@ -450,11 +450,7 @@ func (s *Server) attend(c *conn, last bool) {
 			_ = c.Conn.Close()
 		}
 	}()
-	below := c.Conn
-	if c.raw != nil {
-		below = c.raw
-	}
-	if last && !s.spare.awaits(below) {
+	if last && !s.spare.awaits(c.below) {
 		s.metrics.rejected.Inc()
 		c.cut()
 	} else if s.greet(c) {

@@ -364,3 +364,40 @@ func TestTLSIsNotOnUnixSockets(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// TestCutAnswersOverTLS: a client sees that an answer without a length is not complete, also
+// if the listener of the program does TLS.
+func TestCutAnswersOverTLS(t *testing.T) {
+	ca := newAuthority(t)
+	for name, s := range map[string]*Server{"own": start(t, Config{TLS: ca.settings(tls.NoClientCert)}), "of the program": newServer(t, Config{})} {
+		addr := s.Addr()
+		if addr == nil {
+			ln := must(net.Listen("tcp", "127.0.0.1:0"))
+			addr = ln.Addr()
+			ended := make(chan error)
+			go func() { ended <- s.Serve(tls.NewListener(ln, ca.settings(tls.NoClientCert))) }()
+			defer func() {
+				s.Close()
+				<-ended
+			}()
+		}
+		if err := s.Handle(Endpoint{Path: "/part", Serve: func(w *Response, _ *Request) error {
+			w.Endless()
+			if _, err := w.WriteString("part"); err != nil {
+				return err
+			}
+			return errors.Join(w.Flush(), errors.New("no more"))
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := tls.Dial("tcp", addr.String(), &tls.Config{RootCAs: ca.pool(), Time: testTime})
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, request("GET /part HTTP/1.1"))
+		if answer, err := io.ReadAll(c); err == nil || !strings.HasSuffix(string(answer), "part") {
+			t.Errorf("%s: %q, %v", name, answer, err)
+		}
+		c.Close()
+	}
+}
