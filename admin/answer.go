@@ -45,8 +45,7 @@ func (s *Server) route(w *Response, r *Request, foreign bool) error {
 			return w.text(404, text)
 		}
 		w.SetStatus(404)
-		_, err := w.Write(s.appendHelp([]byte("invalid path. "), mode))
-		return err
+		return w.all(typeText, s.appendHelp([]byte("invalid path. "), mode))
 	}
 	return s.dispatch(e, w, r)
 }

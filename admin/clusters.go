@@ -14,8 +14,7 @@ import (
 func (s *Server) configRows() []Endpoint {
 	return []Endpoint{
 		{Path: "/clusters", Group: groupClusters, Help: "show upstream clusters and the state of their hosts", Heavy: true, CPUBound: true, Serve: s.clusters, Params: []Param{
-			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
-			{Name: "filter", Help: "regular expression that matches part of the cluster name"},
+			textOrJSON, {Name: "filter", Help: "regular expression that matches part of the cluster name"},
 		}},
 		{Path: "/config_dump", Group: groupConfig, Help: "show the loaded configuration, without secrets", Heavy: true, CPUBound: true, Serve: s.configDump, Params: []Param{
 			{Name: "resource", Help: "repeated field to show, such as static_clusters; all sections if empty"},

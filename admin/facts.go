@@ -37,8 +37,7 @@ func (p *facts) send(w *Response) error {
 		p.w.EndObject()
 		return w.json(p.w.Bytes())
 	}
-	_, err := w.Write(p.text)
-	return err
+	return w.all(typeText, p.text)
 }
 
 // line starts a line of text.

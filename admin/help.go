@@ -9,8 +9,7 @@ import (
 )
 
 func (s *Server) help(w *Response, r *Request) error {
-	_, err := w.Write(s.appendHelp(nil, s.modeOf(r)))
-	return err
+	return w.all(typeText, s.appendHelp(nil, s.modeOf(r)))
 }
 
 // appendHelp appends the list of all endpoints in a mode. It is also the body of a 404.
@@ -42,7 +41,6 @@ func capital(name string) string {
 
 // asset serves a file whose contents never change under its name.
 func (w *Response) asset(a *ui.Asset) error {
-	w.SetType(a.ContentType)
 	w.SetHeader("cache-control", "public, max-age=31536000, immutable")
 	w.varyBy("accept-encoding")
 	body := a.Raw
@@ -59,6 +57,5 @@ func (w *Response) asset(a *ui.Asset) error {
 		}
 	}
 	w.encodings = nil
-	_, err := w.Write(body)
-	return err
+	return w.all(a.ContentType, body)
 }

@@ -36,21 +36,20 @@ func (s *Server) ingestRows() []Endpoint {
 	if s.src.Ingest == nil {
 		return nil
 	}
-	format := Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}}
 	limit := Param{Name: "limit", Help: "number of entries to show of each list; 20 if empty"}
 	rows := []Endpoint{
 		{Path: "/ingest", Group: groupStatsD, Help: "show the StatsD input: listeners, limits, rejected lines", Serve: s.ingest, Params: []Param{
-			format, {Name: "top", Help: "names to show; all lists if empty", Kind: ParamChoice, Choices: []string{"", "series", "samples", "new"}},
+			textOrJSON, {Name: "top", Help: "names to show; all lists if empty", Kind: ParamChoice, Choices: []string{"", "series", "samples", "new"}},
 			limit, {Name: "listener", Help: "only this listener"},
 		}},
-		{Path: "/ingest/events", Group: groupStatsD, Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{format, limit}},
+		{Path: "/ingest/events", Group: groupStatsD, Help: "show the last events and service checks", Serve: s.ingestEvents, Params: []Param{textOrJSON, limit}},
 		{Path: "/ingest/explain", Group: groupStatsD, Help: "explain how a StatsD line is interpreted", Serve: s.ingestExplain, maxValue: maxExplained,
-			Params: []Param{{Name: "line", Help: "the line"}, format}},
+			Params: []Param{{Name: "line", Help: "the line"}, textOrJSON}},
 		{Path: "/ingest/forget", Group: groupStatsD, Help: "remove received stats by name or prefix", Mutates: true, Serial: true, DryRun: true, Serve: s.ingestForget, Params: []Param{
 			{Name: "name", Help: "full name of a stat"}, {Name: "prefix", Help: "prefix of the names of stats"},
 		}},
 		{Path: "/ingest/mapping", Group: groupStatsD, Help: "show the mapping rules and their matches", Serve: s.ingestMapping, Params: []Param{
-			format, {Name: "show", Help: "rules to show", Kind: ParamChoice, Choices: []string{"all", "unused", "shadowed"}},
+			textOrJSON, {Name: "show", Help: "rules to show", Kind: ParamChoice, Choices: []string{"all", "unused", "shadowed"}},
 		}},
 	}
 	if s.src.ReloadMapping != nil {

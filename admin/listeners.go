@@ -28,8 +28,7 @@ func (s *Server) showListeners(w *Response, r *Request) error {
 			out = append(out, oneline.Clean(l.Name)+"::"+oneline.Clean(a.String())+"\n"...)
 		}
 	}
-	_, err := w.Write(out)
-	return err
+	return w.all(typeText, out)
 }
 
 func listenersJSON(list []listeners.Listener) []byte {

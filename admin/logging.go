@@ -41,8 +41,7 @@ func (s *Server) logging(w *Response, r *Request) error {
 	for _, l := range after {
 		out = append(out, "  "+l.Name+": "+l.Level.String()+"\n"...)
 	}
-	_, err := w.Write(append(out, '\n'))
-	return err
+	return w.all(typeText, append(out, '\n'))
 }
 
 // changeLevels applies the parameters and returns an error text, or "" on success.

@@ -19,8 +19,7 @@ func (s *Server) lookups(w *Response, _ *Request) error {
 	} else {
 		out = append(out, "Lookup tracking is not enabled. Use /stats/recentlookups/enable to enable.\n"...)
 	}
-	_, err := w.Write(fmt.Appendf(out, "\ntotal: %d\n", symbols.RecentTotal()))
-	return err
+	return w.all(typeText, fmt.Appendf(out, "\ntotal: %d\n", symbols.RecentTotal()))
 }
 
 func (s *Server) lookupsEnable(w *Response, r *Request) error {

@@ -85,9 +85,7 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	p.Put(h("</table>\n<p class='quiet'>Blue opens a page. A command with a border changes the server and is sent as POST. " +
 		"Red stops traffic or the server.</p>\n"))
 	p.end()
-	w.SetType(typeHTML)
-	_, err := w.Write(p.Bytes())
-	return err
+	return w.all(typeHTML, p.Bytes())
 }
 
 // shortRevision shortens the revision in an identifier such as
@@ -194,8 +192,6 @@ func (s *Server) favicon(w *Response, _ *Request) error {
 	if icon == nil {
 		return &Error{Status: http.StatusNotFound}
 	}
-	w.SetType(icon.ContentType)
 	w.SetHeader("cache-control", "public, max-age=86400")
-	_, err := w.Write(icon.Raw)
-	return err
+	return w.all(icon.ContentType, icon.Raw)
 }

@@ -174,12 +174,15 @@ func (w *Response) text(status int, body string) error {
 	return err
 }
 
-// json sends a JSON document.
-func (w *Response) json(body []byte) error {
-	w.SetType(typeJSON)
+// all sends a body of a type.
+func (w *Response) all(contentType string, body []byte) error {
+	w.SetType(contentType)
 	_, err := w.Write(body)
 	return err
 }
+
+// json sends a JSON document.
+func (w *Response) json(body []byte) error { return w.all(typeJSON, body) }
 
 // fail records the first error of the transport.
 func (w *Response) fail(err error) {

@@ -17,10 +17,7 @@ func (s *Server) sinkRows() []Endpoint {
 	}
 	return []Endpoint{{
 		Path: "/sinks", Group: groupStats, Help: "show the sinks of flushed stats: queues, sent and failed packets, last error", Serve: s.sinks,
-		Params: []Param{
-			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
-			{Name: "name", Help: "only this sink"},
-		},
+		Params: []Param{textOrJSON, {Name: "name", Help: "only this sink"}},
 	}}
 }
 

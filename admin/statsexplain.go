@@ -16,10 +16,7 @@ import (
 
 func (s *Server) explainRow() Endpoint {
 	return Endpoint{Path: "/stats/explain", Group: groupStats, Help: "explain a stat: its tags rule by rule, exposition, origin, last change, sinks",
-		Heavy: true, CPUBound: true, Serve: s.statsExplain, Params: []Param{
-			{Name: "name", Help: "full name of the stat"},
-			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
-		}}
+		Heavy: true, CPUBound: true, Serve: s.statsExplain, Params: []Param{{Name: "name", Help: "full name of the stat"}, textOrJSON}}
 }
 
 func (s *Server) statsExplain(w *Response, r *Request) error {

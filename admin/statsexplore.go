@@ -24,8 +24,7 @@ func (s *Server) exploreRow() Endpoint {
 			{Name: "tag", Help: "group by the values of this tag"},
 			{Name: "tags", Help: "show the tags of the stats", Kind: ParamFlag},
 			{Name: "by", Help: "order", Kind: ParamChoice, Choices: exploreOrders[:]},
-			{Name: "limit", Help: "number of groups to show, at most 1000; 50 if empty"},
-			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
+			{Name: "limit", Help: "number of groups to show, at most 1000; 50 if empty"}, textOrJSON,
 		}}
 }
 

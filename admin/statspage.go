@@ -26,9 +26,7 @@ func (s *Server) badStatsPage(w *Response, r *Request, e *Error) error {
 	p.Put(h("<p class='bad' role='alert'>"), e.Msg, h("</p>\n"))
 	p.end()
 	w.SetStatus(e.Status)
-	w.SetType(typeHTML)
-	_, err := w.Write(p.Bytes())
-	return err
+	return w.all(typeHTML, p.Bytes())
 }
 
 // statsForm starts the page with the form and its current values.

@@ -11,8 +11,7 @@ func (s *Server) builtin() (*endpoints, error) {
 	runtimeValues, levels, health, lookups := s.runtimeSettings(), s.loggerSettings(), s.healthSettings(), s.lookupSettings()
 	rows := []Endpoint{
 		{Path: "/audit", Group: groupConfig, Help: "show the latest changes, refused ones too, and temporary settings", Serve: s.showAudit, Params: []Param{
-			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
-			{Name: "limit", Help: "number of entries to show; 20 if empty"},
+			textOrJSON, {Name: "limit", Help: "number of entries to show; 20 if empty"},
 		}},
 		{Path: "/audit/undo", Group: groupConfig, Help: "restore the values before a change", Mutates: true, Role: RoleOperate, Serial: true, DryRun: true, Serve: s.undo,
 			Params: []Param{{Name: "id", Help: "number of the change in the audit log"}}},
@@ -37,9 +36,7 @@ func (s *Server) builtin() (*endpoints, error) {
 		{Path: "/init_dump", Group: groupState, Help: "show pending init targets", Serve: s.initDump, Params: []Param{
 			{Name: "mask", Help: "components to show, such as listener or cluster: component,component; all if empty"},
 		}},
-		{Path: "/listeners", Group: groupClusters, Help: "show listeners and their addresses", Serve: s.showListeners, Params: []Param{
-			{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}},
-		}},
+		{Path: "/listeners", Group: groupClusters, Help: "show listeners and their addresses", Serve: s.showListeners, Params: []Param{textOrJSON}},
 		{Path: "/live", Group: groupState, Help: "report whether the process is alive", metrics: true, critical: true, neverDisabled: true, Serve: s.live},
 		{Path: "/logging", Group: groupLogging, Help: "show and change log levels", Mutates: true, Role: RoleOperate, DryRun: true, Settings: levels, OpenParams: true, Serve: s.logging, Params: []Param{
 			{Name: "paths", Help: "several changes: name:level,name:level"},
@@ -82,5 +79,8 @@ func (s *Server) builtin() (*endpoints, error) {
 	return table, nil
 }
 
-// enable is the parameter of the profilers.
-var enable = Param{Name: "enable", Help: "start or stop", Kind: ParamChoice, Choices: []string{"y", "n"}}
+// Parameters of several endpoints.
+var (
+	textOrJSON = Param{Name: "format", Help: "output format", Kind: ParamChoice, Choices: []string{"text", "json"}}
+	enable     = Param{Name: "enable", Help: "start or stop", Kind: ParamChoice, Choices: []string{"y", "n"}}
+)
