@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
@@ -256,8 +255,7 @@ func (m *member) Write(p []byte) (int, error) {
 func (s *Server) member(e *Endpoint, target string, to io.Writer) error {
 	r := &Request{method: "GET", proto: "HTTP/1.1", host: "localhost", closing: s.session(), principal: Principal{Role: RoleAdmin}, bundled: true}
 	r.setTarget(target)
-	transport := &memberTransport{to: to, stop: s.session()}
-	w := s.response(transport, r)
+	w := s.response(&memberTransport{memory{stop: s.session()}, to}, r)
 	err := w.finish(s.dispatch(e, w, r))
 	for _, f := range r.after {
 		f()
@@ -270,8 +268,8 @@ func (s *Server) member(e *Endpoint, target string, to io.Writer) error {
 
 // memberTransport sends the body of a response to a writer.
 type memberTransport struct {
-	to   io.Writer
-	stop <-chan struct{}
+	memory
+	to io.Writer
 }
 
 func (m *memberTransport) begin(*Response, int) error { return nil }
@@ -283,11 +281,6 @@ func (m *memberTransport) body(a, b []byte) error {
 	_, err := m.to.Write(b)
 	return err
 }
-
-func (m *memberTransport) end() error                        { return nil }
-func (m *memberTransport) abort()                            {}
-func (m *memberTransport) hangUp()                           {}
-func (m *memberTransport) watch(guard.Guard) <-chan struct{} { return m.stop }
 
 func (s *Server) showBundle(w *Response, r *Request) error {
 	cpu := time.Duration(0)
