@@ -46,7 +46,7 @@ type Movable interface {
 // [Scheduler.Release] must follow.
 func (s *Scheduler) Hold(ctx context.Context) (all []Parcel) {
 	s.flushing.Lock()
-	s.report(store.FlushOptions{HistogramsOnly: true, Totals: s.totals})
+	s.report(store.FlushOptions{HistogramsOnly: true})
 	s.flushing.Unlock()
 	var mu sync.Mutex // guards all
 	s.eachMovable(func(w *worker, m Movable) {

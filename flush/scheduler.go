@@ -163,7 +163,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 	}
 	s.tick(ctx)
-	s.last()
+	s.flush(true)
 	for _, w := range s.workers {
 		w.close()
 	}
@@ -198,7 +198,7 @@ func (s *Scheduler) tick(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		s.flush(false)
+		s.tryFlush()
 		next = next.Add(s.cfg.Interval)
 		for now := time.Now(); next.Before(now); next = next.Add(s.cfg.Interval) {
 			s.dropped.Inc()
@@ -212,12 +212,12 @@ func (s *Scheduler) tick(ctx context.Context) {
 // running, it only counts a dropped flush.
 func (s *Scheduler) FlushForAdmin() {
 	if s.cfg.OnAdmin {
-		s.flush(false)
+		s.tryFlush()
 	}
 }
 
 // FlushNow flushes outside the schedule, after any flush in progress.
-func (s *Scheduler) FlushNow() { s.flush(true) }
+func (s *Scheduler) FlushNow() { s.flush(false) }
 
 // Suspend flushes a last time and leaves all stats but histograms to a
 // successor: until [Scheduler.Resume], flushes report only histograms, even the
@@ -246,39 +246,36 @@ func (s *Scheduler) Ended() uint64 { return s.ended.Load() }
 // afterwards are not included.
 func (s *Scheduler) Took() time.Duration { return time.Duration(s.took.Load()) }
 
-// flush takes a snapshot and passes it to the sinks. If wait is false and
-// another flush is in progress, it only counts a dropped one.
-func (s *Scheduler) flush(wait bool) {
-	if wait {
-		s.flushing.Lock()
-	} else if !s.flushing.TryLock() {
+// tryFlush is flush, unless another flush is in progress: then it only counts a dropped
+// one.
+func (s *Scheduler) tryFlush() {
+	if !s.flushing.TryLock() {
 		s.dropped.Inc()
 		return
 	}
 	defer s.flushing.Unlock()
 	s.flushOrReport(false)
-	s.ended.Add(1)
 }
 
-// last is the flush at the end of Run.
-func (s *Scheduler) last() {
+// flush takes a snapshot and passes it to the sinks. last is set at the end of Run.
+func (s *Scheduler) flush(last bool) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	s.flushOrReport(true)
-	s.ended.Add(1)
+	s.flushOrReport(last)
 }
 
 // flushOrReport flushes, or reports only histograms while flushes are suspended.
-// s.flushing must be held. last is set for the last flush.
+// s.flushing must be held.
 func (s *Scheduler) flushOrReport(last bool) {
 	if s.suspended { // not even the end of Run is the end of stats that a successor has
-		s.report(store.FlushOptions{HistogramsOnly: true, Totals: s.totals})
-		return
+		s.report(store.FlushOptions{HistogramsOnly: true})
+	} else {
+		s.flushLocked(last)
 	}
-	s.flushLocked(last)
+	s.ended.Add(1)
 }
 
-// flushLocked is flush with s.flushing held. last is set for the last flush.
+// flushLocked flushes. s.flushing must be held.
 func (s *Scheduler) flushLocked(last bool) {
 	now := time.Now()
 	defer func() { s.took.Store(int64(time.Since(now))) }()
@@ -286,11 +283,7 @@ func (s *Scheduler) flushLocked(last bool) {
 	for _, f := range s.cfg.Before {
 		recovered.Run("before a flush", func() { f(now) })
 	}
-	s.report(store.FlushOptions{
-		SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(),
-		Totals:         s.totals,
-		Last:           last,
-	})
+	s.report(store.FlushOptions{SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(), Last: last})
 	s.count++
 	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
 	recovered.Run("sweep", func() { s.cfg.Sweep(every != 0 && s.count%every == 0) })
@@ -298,6 +291,7 @@ func (s *Scheduler) flushLocked(last bool) {
 
 // report takes a snapshot and queues it for the sinks. s.flushing must be held.
 func (s *Scheduler) report(o store.FlushOptions) {
+	o.Totals = s.totals
 	snap := &shared{Snapshot: s.cfg.Store.Flush(o)}
 	for _, f := range s.cfg.After {
 		guard.New(s.cfg.Logger).Run("after a flush", func() { f(snap.Snapshot) })
