@@ -74,85 +74,69 @@ func (m meter) total(name string, c config) writer {
 	return func(v float64, set attribute.Set) { s.of(set).observe(v) }
 }
 
+// number is the type of the values of an instrument.
+type number interface{ int64 | float64 }
+
 // Instruments that are written in the same way share a type.
 type (
-	intAdder struct {
+	adder[N number] struct {
 		embedded.Int64Counter
 		embedded.Int64UpDownCounter
-		write writer
-	}
-	intRecorder struct {
-		embedded.Int64Gauge
-		embedded.Int64Histogram
-		write writer
-	}
-	floatAdder struct {
 		embedded.Float64Counter
 		embedded.Float64UpDownCounter
 		write writer
 	}
-	floatRecorder struct {
+	recorder[N number] struct {
+		embedded.Int64Gauge
+		embedded.Int64Histogram
 		embedded.Float64Gauge
 		embedded.Float64Histogram
 		write writer
 	}
 )
 
-func added(o []metric.AddOption) attribute.Set       { return metric.NewAddConfig(o).Attributes() }
-func recorded(o []metric.RecordOption) attribute.Set { return metric.NewRecordConfig(o).Attributes() }
-
-func (i intAdder) Add(_ context.Context, n int64, o ...metric.AddOption) {
-	i.write(float64(n), added(o))
+func (i *adder[N]) Add(_ context.Context, n N, o ...metric.AddOption) {
+	i.write(float64(n), metric.NewAddConfig(o).Attributes())
 }
 
-func (i intRecorder) Record(_ context.Context, n int64, o ...metric.RecordOption) {
-	i.write(float64(n), recorded(o))
-}
-
-func (i floatAdder) Add(_ context.Context, x float64, o ...metric.AddOption) {
-	i.write(x, added(o))
-}
-
-func (i floatRecorder) Record(_ context.Context, x float64, o ...metric.RecordOption) {
-	i.write(x, recorded(o))
+func (i *recorder[N]) Record(_ context.Context, n N, o ...metric.RecordOption) {
+	i.write(float64(n), metric.NewRecordConfig(o).Attributes())
 }
 
 // Enabled reports whether the instrument records values, which it always does.
-func (intAdder) Enabled(context.Context) bool      { return true }
-func (intRecorder) Enabled(context.Context) bool   { return true }
-func (floatAdder) Enabled(context.Context) bool    { return true }
-func (floatRecorder) Enabled(context.Context) bool { return true }
+func (*adder[N]) Enabled(context.Context) bool    { return true }
+func (*recorder[N]) Enabled(context.Context) bool { return true }
 
 func (m meter) Int64Counter(name string, o ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return intAdder{write: m.counter(name, metric.NewInt64CounterConfig(o...))}, nil
+	return &adder[int64]{write: m.counter(name, metric.NewInt64CounterConfig(o...))}, nil
 }
 
 func (m meter) Int64UpDownCounter(name string, o ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
-	return intAdder{write: m.gauge(name, metric.NewInt64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
+	return &adder[int64]{write: m.gauge(name, metric.NewInt64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
 }
 
 func (m meter) Int64Gauge(name string, o ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
-	return intRecorder{write: m.gauge(name, metric.NewInt64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
+	return &recorder[int64]{write: m.gauge(name, metric.NewInt64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
 }
 
 func (m meter) Int64Histogram(name string, o ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
 	c := metric.NewInt64HistogramConfig(o...)
-	return intRecorder{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
+	return &recorder[int64]{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
 }
 
 func (m meter) Float64Counter(name string, o ...metric.Float64CounterOption) (metric.Float64Counter, error) {
-	return floatAdder{write: m.counter(name, metric.NewFloat64CounterConfig(o...))}, nil
+	return &adder[float64]{write: m.counter(name, metric.NewFloat64CounterConfig(o...))}, nil
 }
 
 func (m meter) Float64UpDownCounter(name string, o ...metric.Float64UpDownCounterOption) (metric.Float64UpDownCounter, error) {
-	return floatAdder{write: m.gauge(name, metric.NewFloat64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
+	return &adder[float64]{write: m.gauge(name, metric.NewFloat64UpDownCounterConfig(o...), (*store.FloatGauge).Add)}, nil
 }
 
 func (m meter) Float64Gauge(name string, o ...metric.Float64GaugeOption) (metric.Float64Gauge, error) {
-	return floatRecorder{write: m.gauge(name, metric.NewFloat64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
+	return &recorder[float64]{write: m.gauge(name, metric.NewFloat64GaugeConfig(o...), (*store.FloatGauge).Set)}, nil
 }
 
 func (m meter) Float64Histogram(name string, o ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	c := metric.NewFloat64HistogramConfig(o...)
-	return floatRecorder{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
+	return &recorder[float64]{write: m.histogram(name, c, c.ExplicitBucketBoundaries())}, nil
 }

@@ -32,36 +32,27 @@ type (
 func (i intObservable) writer() writer   { return i.write }
 func (i floatObservable) writer() writer { return i.write }
 
-// intObserver and floatObserver are what the callbacks of one instrument get.
-type (
-	intObserver struct {
-		embedded.Int64Observer
-		write writer
-	}
-	floatObserver struct {
-		embedded.Float64Observer
-		write writer
-	}
-)
-
-func (o intObserver) Observe(n int64, opts ...metric.ObserveOption) {
-	o.write(float64(n), metric.NewObserveConfig(opts).Attributes())
+// observing is what the callbacks of one instrument get.
+type observing[N number] struct {
+	embedded.Int64Observer
+	embedded.Float64Observer
+	write writer
 }
 
-func (o floatObserver) Observe(x float64, opts ...metric.ObserveOption) {
-	o.write(x, metric.NewObserveConfig(opts).Attributes())
+func (o observing[N]) Observe(n N, opts ...metric.ObserveOption) {
+	o.write(float64(n), metric.NewObserveConfig(opts).Attributes())
 }
 
 func (m meter) readInts(w writer, callbacks []metric.Int64Callback) writer {
 	for _, read := range callbacks {
-		m.p.register(func(ctx context.Context) error { return read(ctx, intObserver{write: w}) })
+		m.p.register(func(ctx context.Context) error { return read(ctx, observing[int64]{write: w}) })
 	}
 	return w
 }
 
 func (m meter) readFloats(w writer, callbacks []metric.Float64Callback) writer {
 	for _, read := range callbacks {
-		m.p.register(func(ctx context.Context) error { return read(ctx, floatObserver{write: w}) })
+		m.p.register(func(ctx context.Context) error { return read(ctx, observing[float64]{write: w}) })
 	}
 	return w
 }
