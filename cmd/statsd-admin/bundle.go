@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // bundleCommand downloads a support archive.
@@ -91,7 +93,7 @@ func (p *program) bundle(ctx context.Context, c *client, path string, cpu time.D
 	if err != nil {
 		return fmt.Errorf("error: the archive is damaged: %w", err)
 	}
-	fmt.Fprintf(p.stdout, "%s: %d bytes\n%s", escaped(path), n, list)
+	fmt.Fprintf(p.stdout, "%s: %d bytes\n%s", oneline.Escape(path), n, list)
 	return nil
 }
 
@@ -120,15 +122,15 @@ func checkBundle(r io.ReaderAt, size int64) (list string, err error) {
 	}
 	for _, x := range manifest.Files {
 		if err := x.check(archive); err != nil {
-			return "", fmt.Errorf("%s: %w", escaped(x.Name), err)
+			return "", fmt.Errorf("%s: %w", oneline.Escape(x.Name), err)
 		}
 		note := ""
 		if x.Truncated {
 			note = "  (truncated)"
 		} else if x.Error != "" {
-			note = "  (" + escaped(x.Error) + ")"
+			note = "  (" + oneline.Escape(x.Error) + ")"
 		}
-		list += fmt.Sprintf("%10d  %s%s\n", x.Bytes, escaped(x.Name), note)
+		list += fmt.Sprintf("%10d  %s%s\n", x.Bytes, oneline.Escape(x.Name), note)
 	}
 	return list, nil
 }

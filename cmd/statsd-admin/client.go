@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
 
@@ -242,7 +243,7 @@ func responseError(r *http.Response) string {
 	}
 	text = strings.TrimSpace(text[:min(len(text), shownBytes)])
 	if text != "" {
-		return r.Status + ": " + escaped(text)
+		return r.Status + ": " + oneline.Escape(text)
 	}
 	return r.Status
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/bootstrap"
 	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/convert"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // convertCommand converts the configuration of another StatsD server.
@@ -46,7 +47,7 @@ func (p *program) convertCommand() *command {
 				return usageError{err} // 1 says that something has no equivalent
 			}
 			for _, n := range r.Notes {
-				fmt.Fprintln(p.stderr, escaped(n.String()))
+				fmt.Fprintln(p.stderr, oneline.Escape(n.String()))
 			}
 			if len(r.Notes) > 0 {
 				return errShown
@@ -84,7 +85,7 @@ func (p *program) convert(from convert.Program, file string) (*convert.Result, e
 		return nil, err
 	}
 	if _, err := bootstrap.Load(bootstrap.Source{YAML: string(r.YAML)}, bootstrap.Options{}); err != nil {
-		return nil, fmt.Errorf("error: a setting of %s cannot be converted: %s", escaped(file), strings.ReplaceAll(err.Error(), "--config-yaml", "result"))
+		return nil, fmt.Errorf("error: a setting of %s cannot be converted: %s", oneline.Escape(file), strings.ReplaceAll(err.Error(), "--config-yaml", "result"))
 	}
 	return r, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 )
 
@@ -208,11 +209,11 @@ func (e *explainer) line(name string, number int, line []byte) {
 		e.blank++
 		return
 	}
-	shown := escaped(string(line[:min(len(line), shownBytes)]))
+	shown := oneline.Escape(string(line[:min(len(line), shownBytes)]))
 	if len(line) > shownBytes {
 		shown += "…"
 	}
-	fmt.Fprintf(e.out, "%s:%d: %s\n", escaped(name), number, shown)
+	fmt.Fprintf(e.out, "%s:%d: %s\n", oneline.Escape(name), number, shown)
 	if x.Reason != "" {
 		e.rejected++
 		e.reasons[x.Reason]++
@@ -320,14 +321,7 @@ func (e *explainer) fact(name, value string) {
 		fmt.Fprintf(e.out, "    %s:\n", name)
 		return
 	}
-	fmt.Fprintf(e.out, "    %-17s%s\n", name+":", escaped(value))
-}
-
-// escaped returns untrusted text as one visible line: backslashes and invisible
-// characters are escaped.
-func escaped(text string) string {
-	q := strconv.Quote(text)
-	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+	fmt.Fprintf(e.out, "    %-17s%s\n", name+":", oneline.Escape(value))
 }
 
 // summary writes the number of lines and the reasons in descending order of

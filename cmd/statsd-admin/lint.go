@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/expolint"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // maxExposition is the number of bytes of an exposition that are read at most.
@@ -89,7 +90,7 @@ func (p *program) lint(ctx context.Context, c *client, format, source string) (c
 	}
 	r := expolint.Check(text, checked)
 	for _, f := range r.Findings {
-		fmt.Fprintf(p.stdout, "%s:%d: %s\n", escaped(source), f.Line, escaped(f.Text))
+		fmt.Fprintf(p.stdout, "%s:%d: %s\n", oneline.Escape(source), f.Line, oneline.Escape(f.Text))
 	}
 	seen := fmt.Sprintf("families: %d, series: %d, format: %s", r.Families, r.Series, expositions[checked].name)
 	n := len(r.Findings) + r.More
@@ -140,7 +141,7 @@ func (c *client) exposition(ctx context.Context, path string) (text string, form
 	case err == nil && media == "text/plain":
 		format = expolint.Text004
 	default:
-		return "", 0, fmt.Errorf("error: GET %s: the content type '%s' is not a text exposition", path, escaped(contentType))
+		return "", 0, fmt.Errorf("error: GET %s: the content type '%s' is not a text exposition", path, oneline.Escape(contentType))
 	}
 	text, err = readText(resp.Body)
 	return text, format, err

@@ -5,6 +5,7 @@
 package oneline
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,6 +28,13 @@ func Clean(text string) string {
 	}
 	b.WriteString(text)
 	return b.String()
+}
+
+// Escape returns text as one visible line without anything that a terminal could act
+// on: backslashes and invisible characters are escaped.
+func Escape(text string) string {
+	q := strconv.Quote(text)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
 // dirty returns the index of the first character to replace, -1 if there is none.

@@ -40,3 +40,14 @@ func FuzzClean(f *testing.F) {
 		}
 	})
 }
+
+func TestEscape(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", `"a" 'b'`: `"a" 'b'`, "größe 漢": "größe 漢", `a\b`: `a\\b`,
+		"a\n\x1b[2J\x7f": `a\n\x1b[2J\x7f`, "a\u202eb\u2028": `a\u202eb\u2028`, "\xff": `\xff`,
+	} {
+		if got := Escape(text); got != want {
+			t.Errorf("%q is shown as %s, want %s", text, got, want)
+		}
+	}
+}

@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// maxAnswer is the number of bytes of an answer that are read.
-const maxAnswer = 64 << 20
 
 // hostStats is the sum of the statistics of a cluster's hosts.
 type hostStats struct{ active, requests, total float64 }
@@ -46,9 +43,9 @@ type clusterStatuses struct {
 }
 
 // readBoard reads the clusters. before is the board of the previous read, or nil.
-func readBoard(r io.Reader, millis int64, before *board) (*board, error) {
+func readBoard(answer []byte, millis int64, before *board) (*board, error) {
 	var in clusterStatuses
-	if err := json.NewDecoder(io.LimitReader(r, maxAnswer)).Decode(&in); err != nil {
+	if err := json.Unmarshal(answer, &in); err != nil {
 		return nil, fmt.Errorf("malformed answer: %w", err)
 	}
 	b := &board{totals: make(map[string]float64), millis: millis}
@@ -111,15 +108,11 @@ func unhealthy(health map[string]any, reasons map[string]int) (is bool) {
 
 // words returns the reasons with their numbers, the most frequent first.
 func words(reasons map[string]int) string {
-	var list []string
-	for name, n := range reasons {
-		list = append(list, fmt.Sprintf("%d %s", n, name))
-	}
-	slices.SortFunc(list, func(a, b string) int {
-		var x, y int
-		_, _ = fmt.Sscan(a, &x) // they begin with numbers
-		_, _ = fmt.Sscan(b, &y)
-		return cmp.Or(cmp.Compare(y, x), strings.Compare(a, b))
+	list := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), strings.Compare(a, b))
 	})
+	for i, name := range list {
+		list[i] = fmt.Sprintf("%d %s", reasons[name], name)
+	}
 	return strings.Join(list, ", ")
 }

@@ -1,12 +1,13 @@
 package top
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // distribution is an answer of /stats/histogram.
@@ -22,9 +23,9 @@ func histogramPath(name string) string {
 	return "/stats/histogram?bins&q=50,75,90,95,99,99.9&name=" + escapeQuery(name)
 }
 
-func readDistribution(r io.Reader) (*distribution, error) {
+func readDistribution(answer []byte) (*distribution, error) {
 	var d distribution
-	dec := json.NewDecoder(io.LimitReader(r, maxAnswer))
+	dec := json.NewDecoder(bytes.NewReader(answer))
 	dec.UseNumber()
 	if err := dec.Decode(&d); err != nil {
 		return nil, fmt.Errorf("malformed answer: %w", err)
@@ -44,7 +45,7 @@ func (d *distribution) lines(st Style, columns, lines int) []string {
 		return []string{"No recorded values"}
 	}
 	out := []string{
-		fmt.Sprintf("%s values from %s to %s, buckets in %s", numfmt.Grouped(visible(entry{d.Count}.text(0))), st.measured(*d.Min, d.Unit, 9), st.measured(*d.Max, d.Unit, 9), visible(d.Unit)),
+		fmt.Sprintf("%s values from %s to %s, buckets in %s", numfmt.Grouped(oneline.Escape(entry{d.Count}.text(0))), st.measured(*d.Min, d.Unit, 9), st.measured(*d.Max, d.Unit, 9), oneline.Escape(d.Unit)),
 		strings.Join(quantiles, "  "), "",
 	}
 	per := max(1, (len(d.Bins)+lines-len(out)-1)/max(1, lines-len(out)))

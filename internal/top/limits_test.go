@@ -103,7 +103,7 @@ func TestGroupedBins(t *testing.T) {
 	for i := range 20 {
 		bins = append(bins, fmt.Sprintf("[%d,1,%d]", 10+i, 1+i%2))
 	}
-	d, err := readDistribution(strings.NewReader(`{"v":1,"histograms":1,"unit":"ms","count":30,"sum":60,"min":10,"max":30,"quantiles":[],"bins":[` + strings.Join(bins, ",") + `]}`))
+	d, err := readDistribution([]byte(`{"v":1,"histograms":1,"unit":"ms","count":30,"sum":60,"min":10,"max":30,"quantiles":[],"bins":[` + strings.Join(bins, ",") + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestIncompleteDistributions(t *testing.T) {
 	for _, body := range []string{
 		`{"min":1,"max":2,"bins":[]}`, `{"min":null,"max":2,"bins":[[1,1,1]]}`, `{"min":1,"max":null,"bins":[[1,1,1]]}`, `{}`,
 	} {
-		d, err := readDistribution(strings.NewReader(body))
+		d, err := readDistribution([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestWidths(t *testing.T) {
 
 // TestMalformedClusters keeps the reason of a bad answer.
 func TestMalformedClusters(t *testing.T) {
-	if b, err := readBoard(strings.NewReader("{"), 0, nil); err == nil || b != nil || !strings.Contains(err.Error(), "malformed answer") {
+	if b, err := readBoard([]byte("{"), 0, nil); err == nil || b != nil || !strings.Contains(err.Error(), "malformed answer") {
 		t.Errorf("%v, %v", b, err)
 	}
 }
@@ -176,7 +176,7 @@ func TestBoards(t *testing.T) {
 		host(`"failed_outlier_check":false`),
 	}, ",") + "]}]}"
 	for elapsed, rate := range map[int64]float64{-1: 0, 0: 0, 1: 480_000, 4000: 120} {
-		b, err := readBoard(strings.NewReader(answer), 1000+elapsed, &board{totals: map[string]float64{"c": 0}, millis: 1000})
+		b, err := readBoard([]byte(answer), 1000+elapsed, &board{totals: map[string]float64{"c": 0}, millis: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

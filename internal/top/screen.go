@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // Style is how a terminal can be written to.
@@ -76,7 +77,7 @@ func (s *screen) descending() bool {
 // apply applies an event and reports whether there is something new to draw.
 func (s *screen) apply(e *event) bool {
 	if e.kind == "error" {
-		s.message = visible(e.Reason)
+		s.message = oneline.Escape(e.Reason)
 		return true
 	}
 	if !s.model.apply(e) {
@@ -258,7 +259,7 @@ func (s *screen) pin() {
 // copyRow copies the selected stat to the clipboard.
 func (s *screen) copyRow() {
 	if r := s.current(); r != nil {
-		s.copied = visible(r.name) + "\t" + visible(r.kind) + "\t" + visible(r.text)
+		s.copied = oneline.Escape(r.name) + "\t" + oneline.Escape(r.kind) + "\t" + oneline.Escape(r.text)
 		s.message = "sent to the clipboard of the terminal"
 	}
 }
@@ -332,7 +333,7 @@ func (s *screen) draw(columns, lines int) []string {
 	case viewClusters:
 		body = s.clusters(columns, page)
 	case viewHistogram:
-		body = []string{visible(s.histogram)}
+		body = []string{oneline.Escape(s.histogram)}
 		if s.dist != nil {
 			body = append(body, s.dist.lines(s.style, columns, page)...)
 		}
@@ -357,7 +358,7 @@ func (s *screen) head(columns int) string {
 	if s.paused {
 		state = "paused"
 	}
-	parts := []string{"top", visible(s.server), state}
+	parts := []string{"top", oneline.Escape(s.server), state}
 	if s.model.millis > 0 {
 		parts = append(parts, time.UnixMilli(s.model.millis).UTC().Format("15:04:05Z"))
 	}
@@ -379,7 +380,7 @@ func (s *screen) head(columns int) string {
 		parts = append(parts, fmt.Sprintf("(%s left out: use a filter)", numfmt.Grouped(strconv.Itoa(s.model.left))))
 	}
 	if s.filter != "" {
-		parts = append(parts, "filter "+visible(s.filter))
+		parts = append(parts, "filter "+oneline.Escape(s.filter))
 	}
 	line := strings.Join(parts, "  ")
 	if s.model.millis > 0 && utf8.RuneCountInString(line) > columns {
@@ -391,7 +392,7 @@ func (s *screen) head(columns int) string {
 func (s *screen) foot() string {
 	switch {
 	case s.editing:
-		return "filter: " + visible(s.input) + "_"
+		return "filter: " + oneline.Escape(s.input) + "_"
 	case s.message != "":
 		return s.message
 	case s.view == viewHelp:
@@ -483,12 +484,12 @@ func (s *screen) stats(columns, page int) []string {
 		} else {
 			line += " "
 		}
-		line += st.fit(visible(r.name), name) + " " + visible(r.kind)[:min(1, len(r.kind))]
+		line += st.fit(oneline.Escape(r.name), name) + " " + oneline.Escape(r.kind)[:min(1, len(r.kind))]
 		if r.kind == "text" {
-			out = append(out, st.fit(line+"  "+visible(r.text), columns))
+			out = append(out, st.fit(line+"  "+oneline.Escape(r.text), columns))
 			continue
 		}
-		line += " " + st.right(st.fitted(numfmt.Grouped(visible(r.text)), r.value, value-1), value-1) + " " + st.right(st.rate(r.rate, rateWidth), rateWidth)
+		line += " " + st.right(st.fitted(numfmt.Grouped(oneline.Escape(r.text)), r.value, value-1), value-1) + " " + st.right(st.rate(r.rate, rateWidth), rateWidth)
 		if change {
 			line += " " + st.right(st.change(r.change(), changeWidth), changeWidth)
 		}
@@ -550,9 +551,9 @@ func (s *screen) clusters(columns, page int) []string {
 		if i == s.selected {
 			line = "> "
 		}
-		line += st.fit(visible(c.name), name) + " " + st.right(fmt.Sprintf("%d/%d", c.healthy, c.hosts), hosts) + " " +
+		line += st.fit(oneline.Escape(c.name), name) + " " + st.right(fmt.Sprintf("%d/%d", c.healthy, c.hosts), hosts) + " " +
 			st.bar(float64(c.healthy)/float64(max(c.hosts, 1)), cells) +
-			st.right(st.number(c.active, number-1), number) + st.right(st.number(c.requests, number-1), number) + st.right(st.rate(c.rate, number-1), number) + " " + st.fit(visible(c.why), why)
+			st.right(st.number(c.active, number-1), number) + st.right(st.number(c.requests, number-1), number) + st.right(st.rate(c.rate, number-1), number) + " " + st.fit(oneline.Escape(c.why), why)
 		line = st.fit(line, columns)
 		switch {
 		case i == s.selected:

@@ -9,13 +9,6 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
-// visible returns untrusted text without anything that a terminal could act on:
-// backslashes and invisible characters are escaped.
-func visible(s string) string {
-	q := strconv.Quote(s)
-	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
-}
-
 // wide reports whether a character takes two columns.
 func wide(r rune) bool {
 	switch {

@@ -7,6 +7,7 @@ package top
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -15,10 +16,10 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/guard"
+	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
 
 // Config configures [Run] and [Print].
@@ -150,7 +151,7 @@ func Run(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := newLoop(c)
-	s := newScreen(c.Style, c.Server, c.Filter, column(c.Sort))
+	s := newScreen(c.Style, c.Server, c.Filter, cmp.Or(c.Sort, "rate"))
 	l.open(ctx, c.Filter)
 	first := <-l.news
 	if first.err != nil {
@@ -205,14 +206,6 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// column returns the column to sort by.
-func column(name string) string {
-	if name == "" {
-		return "rate"
-	}
-	return name
-}
-
 // take applies what the stream reports.
 func (l *loop) take(s *screen, n news) {
 	switch {
@@ -221,7 +214,7 @@ func (l *loop) take(s *screen, n news) {
 		l.delay = firstDelay
 		s.apply(n.event)
 	default:
-		s.message = visible(n.err.Error())
+		s.message = oneline.Escape(n.err.Error())
 		s.model.cool()
 		s.stale = !s.paused
 		if refused := new(Refused); !errors.As(n.err, &refused) {
@@ -248,6 +241,9 @@ func (l *loop) readKeys(ctx context.Context) {
 		}
 	}
 }
+
+// maxAnswer is the number of bytes of an answer that are read.
+const maxAnswer = 64 << 20
 
 // fetch requests the data of a view.
 func (l *loop) fetch(ctx context.Context, path string) {
@@ -277,17 +273,17 @@ func (s *screen) answer(a answer) {
 	case err != nil:
 	case s.view == viewClusters:
 		var b *board
-		if b, err = readBoard(strings.NewReader(string(a.body)), s.model.millis, s.board); err == nil {
+		if b, err = readBoard(a.body, s.model.millis, s.board); err == nil {
 			s.board = b
 		}
 	case s.view == viewHistogram:
 		var d *distribution
-		if d, err = readDistribution(strings.NewReader(string(a.body))); err == nil {
+		if d, err = readDistribution(a.body); err == nil {
 			s.dist = d
 		}
 	}
 	if err != nil {
-		s.message = visible(err.Error())
+		s.message = oneline.Escape(err.Error())
 	}
 }
 
@@ -314,7 +310,7 @@ func Print(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := newLoop(c)
-	s := newScreen(Style{}, "", c.Filter, column(c.Sort))
+	s := newScreen(Style{}, "", c.Filter, cmp.Or(c.Sort, "rate"))
 	l.open(ctx, c.Filter)
 	var tick <-chan time.Time
 	for {
@@ -326,7 +322,7 @@ func Print(ctx context.Context, c Config) error {
 				return n.err
 			}
 			if n.event.kind == "error" {
-				return errors.New(visible(n.event.Reason))
+				return errors.New(oneline.Escape(n.event.Reason))
 			}
 			if s.apply(n.event) && tick == nil {
 				tick = l.After(max(c.Interval, time.Second) + slack)
@@ -350,7 +346,7 @@ func (s *screen) table(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "name\ttype\tvalue\tper_sec\tchange\tp50\tp90\tp99\n")
 	for _, r := range s.list {
-		fmt.Fprintf(out, "%s\t%s\t%s\t", visible(r.name), visible(r.kind), visible(r.text))
+		fmt.Fprintf(out, "%s\t%s\t%s\t", oneline.Escape(r.name), oneline.Escape(r.kind), oneline.Escape(r.text))
 		if r.kind == "text" {
 			fmt.Fprint(out, "\t\t\t\t\n")
 			continue
