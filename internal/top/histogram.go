@@ -14,8 +14,8 @@ import (
 type distribution struct {
 	Unit      string
 	Count     any
-	Quantiles [][2]*float64
-	Min, Max  *float64
+	Quantiles [][2]float64
+	Min, Max  float64
 	Bins      []entry
 }
 
@@ -35,17 +35,15 @@ func readDistribution(answer []byte) (*distribution, error) {
 
 // lines draws the bins, of which neighbors are merged until they fit, as bars.
 func (d *distribution) lines(st Style, columns, lines int) []string {
-	var quantiles []string
-	for _, q := range d.Quantiles {
-		if q[0] != nil && q[1] != nil {
-			quantiles = append(quantiles, fmt.Sprintf("p%g %s", *q[0], st.measured(*q[1], d.Unit, 9)))
-		}
-	}
-	if len(d.Bins) == 0 || d.Min == nil || d.Max == nil {
+	if len(d.Bins) == 0 {
 		return []string{"No recorded values"}
 	}
+	quantiles := make([]string, len(d.Quantiles))
+	for i, q := range d.Quantiles {
+		quantiles[i] = fmt.Sprintf("p%g %s", q[0], st.measured(q[1], d.Unit, 9))
+	}
 	out := []string{
-		fmt.Sprintf("%s values from %s to %s, buckets in %s", numfmt.Grouped(oneline.Escape(entry{d.Count}.text(0))), st.measured(*d.Min, d.Unit, 9), st.measured(*d.Max, d.Unit, 9), oneline.Escape(d.Unit)),
+		fmt.Sprintf("%s values from %s to %s, buckets in %s", numfmt.Grouped(oneline.Escape(entry{d.Count}.text(0))), st.measured(d.Min, d.Unit, 9), st.measured(d.Max, d.Unit, 9), oneline.Escape(d.Unit)),
 		strings.Join(quantiles, "  "), "",
 	}
 	per := max(1, (len(d.Bins)+lines-len(out)-1)/max(1, lines-len(out)))

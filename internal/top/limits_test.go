@@ -123,11 +123,9 @@ func TestGroupedBins(t *testing.T) {
 	}
 }
 
-// TestIncompleteDistributions: without bins or a bound there is nothing to draw.
-func TestIncompleteDistributions(t *testing.T) {
-	for _, body := range []string{
-		`{"min":1,"max":2,"bins":[]}`, `{"min":null,"max":2,"bins":[[1,1,1]]}`, `{"min":1,"max":null,"bins":[[1,1,1]]}`, `{}`,
-	} {
+// TestEmptyDistributions: without values there is nothing to draw.
+func TestEmptyDistributions(t *testing.T) {
+	for _, body := range []string{`{"min":1,"max":2,"bins":[]}`, `{"min":null,"max":null,"quantiles":[[50,null]],"bins":[]}`, `{}`} {
 		d, err := readDistribution([]byte(body))
 		if err != nil {
 			t.Fatal(err)
@@ -207,8 +205,7 @@ func TestDelays(t *testing.T) {
 	}
 	l.take(s, news{event: &event{}})
 	l.take(s, news{err: errors.New("lost")})
-	l.take(s, news{err: &Refused{"no"}})    // is not tried again
-	l.take(s, news{stream: 9, err: io.EOF}) // of a stream that was replaced
+	l.take(s, news{err: &Refused{"no"}}) // is not tried again
 	want := "[1s 2s 4s 8s 10s 10s 1s]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("delays %v, want %s", got, want)

@@ -61,9 +61,8 @@ const (
 
 // news is a report of the goroutine that reads a stream.
 type news struct {
-	stream int // its number
-	event  *event
-	err    error // why the stream ended
+	event *event
+	err   error // why the stream ended
 }
 
 // answer is an answer to a request for a view.
@@ -77,12 +76,11 @@ type answer struct {
 type loop struct {
 	Config
 	guard   guard.Guard
-	news    chan news
+	news    chan news // of the current stream
 	keys    chan string
 	answers chan answer
 
-	stream int                // number of the current one
-	stop   context.CancelFunc // ends it
+	stop   context.CancelFunc // ends the current stream
 	delay  time.Duration      // before the next attempt
 	retry  <-chan time.Time
 	asking bool
@@ -92,7 +90,7 @@ func newLoop(c Config) *loop {
 	if c.After == nil {
 		c.After = time.After
 	}
-	return &loop{Config: c, guard: guard.New(c.Logger), news: make(chan news), keys: make(chan string), answers: make(chan answer), stop: func() {}, delay: firstDelay}
+	return &loop{Config: c, guard: guard.New(c.Logger), keys: make(chan string), answers: make(chan answer), stop: func() {}, delay: firstDelay}
 }
 
 // open starts to read a stream, in place of the current one.
@@ -100,32 +98,32 @@ func (l *loop) open(ctx context.Context, filter string) {
 	l.stop()
 	var own context.Context
 	own, l.stop = context.WithCancel(ctx)
-	l.stream++
-	number := l.stream
+	reports := make(chan news)
+	l.news = reports
 	path := fmt.Sprintf("/stats/stream?interval_ms=%d", max(l.Interval, time.Second).Milliseconds())
 	if filter != "" {
 		path += "&filter=" + escapeQuery(filter)
 	}
-	go func() { l.guard.Run("stream of stats", func() { l.follow(own, number, path) }) }()
+	go func() { l.guard.Run("stream of stats", func() { l.follow(own, reports, path) }) }()
 }
 
 // errPanic is the error of a goroutine that panicked.
 var errPanic = errors.New("stopped by a panic")
 
 // follow reports the events of a stream, and its end.
-func (l *loop) follow(ctx context.Context, number int, path string) {
+func (l *loop) follow(ctx context.Context, reports chan<- news, path string) {
 	err := errPanic
 	defer func() {
 		select {
-		case l.news <- news{stream: number, err: err}:
+		case reports <- news{err: err}:
 		case <-ctx.Done():
 		}
 	}()
-	err = l.read(ctx, number, path)
+	err = l.read(ctx, reports, path)
 }
 
 // read reports the events of a stream until it ends.
-func (l *loop) read(ctx context.Context, number int, path string) error {
+func (l *loop) read(ctx context.Context, reports chan<- news, path string) error {
 	body, err := l.Get(ctx, path)
 	if err != nil {
 		return err
@@ -138,7 +136,7 @@ func (l *loop) read(ctx context.Context, number int, path string) error {
 			return err
 		}
 		select {
-		case l.news <- news{stream: number, event: e}:
+		case reports <- news{event: e}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -208,19 +206,17 @@ func Run(ctx context.Context, c Config) error {
 
 // take applies what the stream reports.
 func (l *loop) take(s *screen, n news) {
-	switch {
-	case n.stream != l.stream:
-	case n.event != nil:
+	if n.event != nil {
 		l.delay = firstDelay
 		s.apply(n.event)
-	default:
-		s.message = oneline.Escape(n.err.Error())
-		s.model.cool()
-		s.stale = !s.paused
-		if refused := new(Refused); !errors.As(n.err, &refused) {
-			l.retry = l.After(l.delay)
-			l.delay = min(2*l.delay, lastDelay)
-		}
+		return
+	}
+	s.message = oneline.Escape(n.err.Error())
+	s.model.cool()
+	s.stale = !s.paused
+	if refused := new(Refused); !errors.As(n.err, &refused) {
+		l.retry = l.After(l.delay)
+		l.delay = min(2*l.delay, lastDelay)
 	}
 }
 

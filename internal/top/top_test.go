@@ -271,6 +271,21 @@ func TestFirstRequestFails(t *testing.T) {
 	}
 }
 
+// TestFirstEventIsShown: the first event of the first stream counts like any other.
+func TestFirstEventIsShown(t *testing.T) {
+	out, typed, ended := running(t, Config{After: never, Get: func(ctx context.Context, _ string) (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+		go func() { _, _ = io.WriteString(w, "event: error\ndata: {\"reason\":\"filter too expensive\"}\n\n") }()
+		return r, nil
+	}})
+	out.shows(t, 0, "filter too expensive")
+	typed("q")
+	if err := ended(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPanics: a panic in a request is shown as its error, and one in the input ends Run
 // with the terminal restored.
 func TestPanics(t *testing.T) {
