@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/product"
@@ -326,12 +327,7 @@ func (e *Extractor) run(name string, dst []Tag, cuts []span, steps *[]Step) ([]s
 }
 
 func hasTag(tags []Tag, name string) bool {
-	for i := range tags {
-		if tags[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tags, func(t Tag) bool { return t.Name == name })
 }
 
 // addCut inserts c into cuts, which are ascending and apart, and unites it with
@@ -346,12 +342,5 @@ func addCut(cuts []span, c span) []span {
 		c.start, c.end = min(c.start, cuts[j].start), max(c.end, cuts[j].end)
 		j++
 	}
-	if i == j {
-		cuts = append(cuts, span{})
-		copy(cuts[i+1:], cuts[i:])
-		cuts[i] = c
-		return cuts
-	}
-	cuts[i] = c
-	return append(cuts[:i+1], cuts[j:]...)
+	return slices.Replace(cuts, i, j, c)
 }

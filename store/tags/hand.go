@@ -46,11 +46,13 @@ func (c handCode) find(n tokenized) found {
 	case dynamoTable:
 		return n.dynamoTable()
 	case sslCipher:
-		return n.sslLast("ciphers", "listener", "")
+		if n.is(0, "listener") {
+			return n.sslLast("ciphers")
+		}
 	case sslCurve:
-		return n.sslLast("curves", "listener", "cluster")
+		return n.sslLast("curves")
 	case sslSigalg:
-		return n.sslLast("sigalgs", "listener", "cluster")
+		return n.sslLast("sigalgs")
 	case sslVersion:
 		return n.sslVersion()
 	case clusterCipher:
@@ -81,7 +83,7 @@ func (c handCode) find(n tokenized) found {
 func (n tokenized) responseCode() found {
 	s := n.text
 	i := len(s) - len("_404")
-	if i < 0 || s[i] != '_' || !allDigits(s[i+1:]) || !strings.HasSuffix(s[:i], "_rq") {
+	if i < 0 || s[i] != '_' || !all(s[i+1:], isDigit) || !strings.HasSuffix(s[:i], "_rq") {
 		return found{}
 	}
 	return found{span{i, len(s)}, span{i + 1, len(s)}}
@@ -107,7 +109,7 @@ func (n tokenized) dynamoPartitionID() found {
 		return found{}
 	}
 	id, ok := strings.CutPrefix(n.token(7), "__partition_id=")
-	if !ok || len(id) != 7 || !allWord(id) {
+	if !ok || len(id) != 7 || !all(id, isWord) {
 		return found{}
 	}
 	m := n.withDotBefore(7)
@@ -175,25 +177,25 @@ func (n tokenized) dynamoTable() found {
 	return found{span{start, start + dot + 1}, span{start, start + dot}}
 }
 
-// sslLast: first.….ssl.group.($), where … is one token or more on one line and
-// first is either a or b.
-func (n tokenized) sslLast(group, first, orFirst string) found {
+// ssl reports whether n begins with listener or cluster, one token or more on one line,
+// and then ssl.group, with the group at i.
+func (n tokenized) ssl(i int, group string) bool {
+	return i > 2 && n.is(i, group) && n.is(i-1, "ssl") && (n.is(0, "listener") || n.is(0, "cluster")) && n.oneLine(i-1)
+}
+
+// sslLast: ssl.group.($), see ssl
+func (n tokenized) sslLast(group string) found {
 	last := n.len() - 1
-	if last < 4 || !n.is(last-1, group) || !n.is(last-2, "ssl") ||
-		!n.is(0, first) && (orFirst == "" || !n.is(0, orFirst)) || !n.oneLine(last-2) {
-		return found{}
-	}
-	if n.empty(last) || !allWordOrDash(n.token(last)) {
+	if !n.ssl(last-1, group) || n.empty(last) || !all(n.token(last), isWordOrDash) {
 		return found{}
 	}
 	return n.withDotBefore(last)
 }
 
-// sslVersion is sslLast for versions.(TLSv1.3), whose value has a dot in it.
+// sslVersion: ssl.versions.(TLSv1.3), see ssl
 func (n tokenized) sslVersion() found {
 	last := n.len() - 1
-	if last < 5 || !n.is(last-2, "versions") || !n.is(last-3, "ssl") ||
-		!n.is(0, "listener") && !n.is(0, "cluster") || !n.oneLine(last-3) {
+	if !n.ssl(last-2, "versions") {
 		return found{}
 	}
 	v := n.text[n.start(last-1):]
@@ -208,20 +210,16 @@ func (n tokenized) sslVersion() found {
 // clusterCipher: cluster.V.ssl.ciphers.($)
 func (n tokenized) clusterCipher() found {
 	if n.len() != 5 || !n.is(2, "ssl") || !n.is(3, "ciphers") || !n.is(0, "cluster") ||
-		n.empty(1) || n.empty(4) || !allWordOrDash(n.token(4)) {
+		n.empty(1) || n.empty(4) || !all(n.token(4), isWordOrDash) {
 		return found{}
 	}
 	return n.withDotBefore(4)
 }
 
-// tlsCertificate: listener.….ssl.certificate.($.)stat or the same with cluster.
+// tlsCertificate: ssl.certificate.($.)stat, see ssl
 func (n tokenized) tlsCertificate() found {
 	last := n.len() - 1
-	if last < 5 || !n.is(last-2, "certificate") || !n.is(last-3, "ssl") ||
-		!n.is(0, "listener") && !n.is(0, "cluster") || !n.oneLine(last-3) {
-		return found{}
-	}
-	if n.empty(last-1) || n.empty(last) || !allWord(n.token(last)) {
+	if !n.ssl(last-2, "certificate") || n.empty(last-1) || n.empty(last) || !all(n.token(last), isWord) {
 		return found{}
 	}
 	return n.withDotAfter(last - 1)
@@ -249,7 +247,7 @@ func (n tokenized) listenerHTTP() found {
 func (n tokenized) addressTokens() int {
 	if n.len() > 5 && n.octet(1) && n.octet(2) && n.octet(3) {
 		host, port, ok := strings.Cut(n.token(4), "_")
-		if ok && isOctet(host) && port != "" && allDigits(port) {
+		if ok && isOctet(host) && port != "" && all(port, isDigit) {
 			return 4
 		}
 	}
@@ -278,7 +276,7 @@ func (n tokenized) workerID() found {
 		return found{}
 	}
 	id, ok := strings.CutPrefix(n.token(i), "worker_")
-	if !ok || id == "" || !allDigits(id) {
+	if !ok || id == "" || !all(id, isDigit) {
 		return found{}
 	}
 	m := n.withDotAfter(i)
@@ -304,16 +302,11 @@ func (n tokenized) listenerAddress() found {
 // routeConfig: http.V.kind.($.)stat, where the value may have dots in it.
 func (n tokenized) routeConfig(kind string) found {
 	last := n.len() - 1
-	if last < 4 || !n.is(2, kind) || !n.is(0, "http") || n.empty(1) || n.empty(last) || !allWord(n.token(last)) {
+	if last < 4 || !n.is(2, kind) || !n.is(0, "http") || n.empty(1) || n.empty(last) || !all(n.token(last), isWord) {
 		return found{}
 	}
 	v := span{n.start(3), n.end(last - 1)}
-	for _, c := range []byte(n.text[v.start:v.end]) {
-		if !isWord(c) && c != '-' && c != '.' && c != '/' {
-			return found{}
-		}
-	}
-	if v.start == v.end {
+	if v.start == v.end || !all(n.text[v.start:v.end], func(c byte) bool { return isWordOrDash(c) || c == '.' || c == '/' }) {
 		return found{}
 	}
 	return found{span{v.start, v.end + 1}, v}
@@ -344,7 +337,7 @@ func (n tokenized) proxyProtocolPrefix() found {
 func (n tokenized) proxyProtocolVersion() found {
 	last := n.len() - 1
 	if (last != 3 && last != 4) || !n.is(last-2, "versions") || !n.is(0, "proxy_proto") ||
-		last == 4 && n.empty(1) || n.empty(last) || !allWord(n.token(last)) {
+		last == 4 && n.empty(1) || n.empty(last) || !all(n.token(last), isWord) {
 		return found{}
 	}
 	v := n.token(last - 1)
@@ -362,7 +355,7 @@ func (n tokenized) empty(i int) bool { return n.start(i) == n.end(i) }
 // octet reports whether token i has one to three digits.
 func (n tokenized) octet(i int) bool { return isOctet(n.token(i)) }
 
-func isOctet(s string) bool { return 1 <= len(s) && len(s) <= 3 && allDigits(s) }
+func isOctet(s string) bool { return 1 <= len(s) && len(s) <= 3 && all(s, isDigit) }
 
 // oneLine reports whether no newline is in the tokens from 1 up to, not
 // including, end. The dot of an expression does not match a newline.
@@ -370,29 +363,14 @@ func (n tokenized) oneLine(end int) bool {
 	return strings.IndexByte(n.text[n.start(1):n.start(end)], '\n') < 0
 }
 
-func allDigits(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isDigit(s[i]) {
+// all reports whether each byte of s is ok.
+func all(s string, ok func(byte) bool) bool {
+	for i := range len(s) {
+		if !ok(s[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func allWord(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isWord(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func allWordOrDash(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if !isWord(s[i]) && s[i] != '-' {
-			return false
-		}
-	}
-	return true
-}
+func isWordOrDash(c byte) bool { return isWord(c) || c == '-' }
