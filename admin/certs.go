@@ -9,15 +9,11 @@ import (
 )
 
 func (s *Server) certs(w *Response, _ *Request) error {
-	var list []certinfo.Context
-	if s.src.Certificates != nil {
-		list = s.src.Certificates()
-	}
 	now := s.now()
 	var j jsontext.Writer
 	j.BeginObject()
 	j.Key("certificates").BeginList()
-	for _, c := range list {
+	for _, c := range s.src.Certificates() {
 		j.BeginObject()
 		j.Key("ca_cert")
 		writeCertificates(&j, c.CA, now)

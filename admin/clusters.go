@@ -28,9 +28,7 @@ func (s *Server) configRows() []Endpoint {
 func (s *Server) clusters(w *Response, r *Request) error {
 	return s.withFilter(w, r, func(f *partFilter) error {
 		each := func(yield func(*status.Cluster) bool) {
-			if c := s.src.Clusters; c != nil {
-				c.Statuses(func(c *status.Cluster) bool { return f.err == nil && (!f.match(c.Name) || yield(c)) })
-			}
+			s.src.Clusters.Statuses(func(c *status.Cluster) bool { return f.err == nil && (!f.match(c.Name) || yield(c)) })
 		}
 		if r.query.Value("format") == "json" {
 			return s.clustersJSON(w, each)
@@ -41,11 +39,7 @@ func (s *Server) clusters(w *Response, r *Request) error {
 
 func (s *Server) clustersText(w *Response, each iter.Seq[*status.Cluster]) error {
 	t := clusterText{w: w, buf: make([]byte, 0, responseBuffer)}
-	version := "static"
-	if c := s.src.Clusters; c != nil {
-		version = c.Version()
-	}
-	t.line("version_info", version)
+	t.line("version_info", s.src.Clusters.Version())
 	each(t.cluster)
 	t.send()
 	return t.err

@@ -7,21 +7,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
-func (s *Server) hotRestart() string {
-	if s.src.HotRestartVersion == nil {
-		return "disabled"
-	}
-	return s.src.HotRestartVersion()
+func (s *Server) hotRestartVersion(w *Response, _ *Request) error {
+	return w.text(200, s.src.HotRestartVersion())
 }
 
-func (s *Server) hotRestartVersion(w *Response, _ *Request) error { return w.text(200, s.hotRestart()) }
-
 func (s *Server) contention(w *Response, _ *Request) error {
-	var c Contention
-	traced := false
-	if s.src.Contention != nil {
-		c, traced = s.src.Contention()
-	}
+	c, traced := s.src.Contention()
 	if !traced {
 		return w.text(200, "Mutex contention tracing is not enabled. To enable, run "+capital(s.product)+" with flag --enable-mutex-tracing.")
 	}
@@ -31,12 +22,8 @@ func (s *Server) contention(w *Response, _ *Request) error {
 }
 
 func (s *Server) memory(w *Response, _ *Request) error {
-	read := s.src.Memory
-	if read == nil {
-		read = ProcessMemory
-	}
 	var j jsontext.Writer
-	j.Struct(read())
+	j.Struct(s.src.Memory())
 	return w.json(j.Bytes())
 }
 
@@ -48,10 +35,10 @@ func (s *Server) serverInfo(w *Response, r *Request) error {
 	var j jsontext.Writer
 	j.BeginObject()
 	j.Key("version").String(info.Version)
-	j.Key("state").String(s.state())
+	j.Key("state").String(s.State())
 	j.Key("uptime_current_epoch").Duration(info.UptimeCurrentEpoch.Truncate(1e9))
 	j.Key("uptime_all_epochs").Duration(info.UptimeAllEpochs.Truncate(1e9))
-	j.Key("hot_restart_version").String(s.hotRestart())
+	j.Key("hot_restart_version").String(s.src.HotRestartVersion())
 	j.Key("command_line_options").Struct(info.CommandLine.shown())
 	if info.Node != nil {
 		j.Key("node")

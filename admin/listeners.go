@@ -11,19 +11,12 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
 
-func (s *Server) listenerList() []listeners.Listener {
-	if s.src.Listeners == nil {
-		return nil
-	}
-	return s.src.Listeners()
-}
-
 func (s *Server) showListeners(w *Response, r *Request) error {
 	if r.query.Value("format") == "json" {
-		return w.json(listenersJSON(s.listenerList()))
+		return w.json(listenersJSON(s.src.Listeners()))
 	}
 	var out []byte
-	for _, l := range s.listenerList() {
+	for _, l := range s.src.Listeners() {
 		for _, a := range l.Addresses {
 			out = append(out, oneline.Clean(l.Name)+"::"+oneline.Clean(a.String())+"\n"...)
 		}
@@ -89,7 +82,7 @@ func (s *Server) drainListeners(w *Response, r *Request) error {
 	if s.src.Drains == nil {
 		return missing("this server has no listeners to drain: the program has set none")
 	}
-	for _, l := range s.listenerList() {
+	for _, l := range s.src.Listeners() {
 		if (!inboundOnly || l.Direction == listeners.Inbound) && !l.Stopped && (!graceful || l.DrainEnd.IsZero()) {
 			before := "open"
 			if !l.DrainEnd.IsZero() {

@@ -106,7 +106,7 @@ func (s *Server) homeFacts(p *page) (node string) {
 			p.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
 		}
 	}
-	if state := s.state(); state == "LIVE" {
+	if state := s.State(); state == "LIVE" {
 		p.Put(h("<div><dt>State</dt><dd class='ok'>LIVE</dd></div>"))
 	} else {
 		fact("State", state)

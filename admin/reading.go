@@ -22,7 +22,7 @@ func (s *Server) Product() string { return s.product }
 func (s *Server) Mode() Mode { return s.cfg.Mode }
 
 // State returns the state that /ready shows.
-func (s *Server) State() string { return s.state() }
+func (s *Server) State() string { return s.src.State() }
 
 // Now returns the time of the server's clock.
 func (s *Server) Now() time.Time { return s.now() }

@@ -118,7 +118,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:      cfg,
 		product:  product,
 		limits:   limits,
-		src:      cfg.Sources,
+		src:      cfg.Sources.withDefaults(),
 		store:    cfg.Store,
 		logger:   cfg.Logger,
 		now:      cfg.Now,

@@ -73,6 +73,40 @@ type Sources struct {
 	ConfigDump ConfigDump
 }
 
+// withDefaults returns the sources that the endpoints read with a default in place of the
+// missing ones, if they have one.
+func (src Sources) withDefaults() Sources {
+	if src.State == nil {
+		src.State = func() string { return stateLive }
+	}
+	if src.HotRestartVersion == nil {
+		src.HotRestartVersion = func() string { return "disabled" }
+	}
+	if src.Memory == nil {
+		src.Memory = ProcessMemory
+	}
+	if src.Contention == nil {
+		src.Contention = func() (c Contention, traced bool) { return c, false }
+	}
+	if src.Listeners == nil {
+		src.Listeners = func() []listeners.Listener { return nil }
+	}
+	if src.Certificates == nil {
+		src.Certificates = func() []certinfo.Context { return nil }
+	}
+	if src.Clusters == nil {
+		src.Clusters = noClusters{}
+	}
+	return src
+}
+
+// noClusters is a set of clusters that is always empty.
+type noClusters struct{}
+
+func (noClusters) Version() string                     { return "static" }
+func (noClusters) Statuses(func(*status.Cluster) bool) {}
+func (noClusters) Tracked(func(*status.Cluster) bool)  {}
+
 // Clusters is the source of /clusters.
 type Clusters interface {
 	// Version returns the version of the last update of the set of clusters, "" before

@@ -3,16 +3,8 @@ package admin
 // stateLive is the state of an initialized server.
 const stateLive = "LIVE"
 
-func (s *Server) state() string {
-	if s.src.State == nil {
-		return stateLive
-	}
-	return s.src.State()
-}
-
 func (s *Server) ready(w *Response, _ *Request) error {
-	state := s.state()
-	status := 200
+	state, status := s.State(), 200
 	if state != stateLive {
 		status = 503
 	}
@@ -36,7 +28,7 @@ func (s *Server) setHealth(w *Response, r *Request, set func(Health), to string)
 	if s.src.Health == nil {
 		return missing("this server has no health check that could fail: the program has set no health switch")
 	}
-	before := s.state()
+	before := s.State()
 	r.Sets(healthSwitch)
 	if r.DryRun() {
 		if before == stateLive || before == "DRAINING" { // an initializing server stays so
@@ -45,7 +37,7 @@ func (s *Server) setHealth(w *Response, r *Request, set func(Health), to string)
 		return nil
 	}
 	set(s.src.Health)
-	r.Changed("state", before, s.state())
+	r.Changed("state", before, s.State())
 	return w.text(200, "OK\n")
 }
 

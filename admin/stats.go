@@ -60,7 +60,7 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 			q.options.Past = values
 		}
 	}
-	if s.src.Clusters != nil && q.options.Past == nil {
+	if q.options.Past == nil {
 		q.options.Endpoints = s.endpoints
 	}
 	if q.options.Buckets == render.HDR {

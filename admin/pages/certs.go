@@ -28,9 +28,6 @@ func (c *certificate) title() string {
 
 // certificates returns all loaded certificates, the next to expire first.
 func (v *view) certificates() (list []certificate) {
-	if v.src.Certificates == nil {
-		return nil
-	}
 	add := func(c certinfo.Certificate, role string) {
 		path := cmp.Or(c.Path, certinfo.Inline)
 		list = append(list, certificate{c, path, role, c.Until})

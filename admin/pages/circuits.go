@@ -40,21 +40,19 @@ const mostTiles = 200
 
 func showCircuits(v *view) error {
 	var list []circuit
-	if v.src.Clusters != nil {
-		v.stats(func(stats *store.View) {
-			v.src.Clusters.Statuses(func(c *status.Cluster) bool {
-				prefix := "cluster." + c.ObservabilityName + "."
-				value := func(name string) float64 {
-					x, _ := number(stats, prefix+name)
-					return x
-				}
-				p99, text := v.p99(stats, prefix+"upstream_rq_time")
-				list = append(list, circuit{c.Name, value("upstream_rq_total"), value("upstream_rq_2xx"), value("upstream_rq_5xx"), value("upstream_rq_timeout"),
-					value("upstream_rq_pending_overflow"), value("upstream_rq_active"), p99, text})
-				return true
-			})
+	v.stats(func(stats *store.View) {
+		v.src.Clusters.Statuses(func(c *status.Cluster) bool {
+			prefix := "cluster." + c.ObservabilityName + "."
+			value := func(name string) float64 {
+				x, _ := number(stats, prefix+name)
+				return x
+			}
+			p99, text := v.p99(stats, prefix+"upstream_rq_time")
+			list = append(list, circuit{c.Name, value("upstream_rq_total"), value("upstream_rq_2xx"), value("upstream_rq_5xx"), value("upstream_rq_timeout"),
+				value("upstream_rq_pending_overflow"), value("upstream_rq_active"), p99, text})
+			return true
 		})
-	}
+	})
 	v.summary = plural(len(list), "cluster")
 	v.streamNote()
 	if len(list) == 0 {

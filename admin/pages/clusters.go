@@ -203,7 +203,7 @@ func showClusters(v *view) error {
 	}
 	v.Put(h("<div id='board'>\n"))
 	defer v.Put(h("</div>\n"))
-	if v.src.Clusters == nil || n.clusters == 0 {
+	if n.clusters == 0 {
 		v.panel("none", "Clusters", nil, func() {
 			v.empty("No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
 		})
@@ -491,16 +491,12 @@ func (v *view) outlier(g *grid, o *status.OutlierRates) {
 func (v *view) oneCluster(name string) error {
 	v.title = name
 	found := false
-	if v.src.Clusters != nil {
-		v.src.Clusters.Statuses(func(c *status.Cluster) bool {
-			if c.Name != name {
-				return true
-			}
-			found = true
+	v.src.Clusters.Statuses(func(c *status.Cluster) bool {
+		if found = c.Name == name; found {
 			v.clusterPage(c)
-			return false
-		})
-	}
+		}
+		return !found
+	})
 	if !found {
 		v.status = 404
 		v.title = "Clusters"

@@ -22,9 +22,6 @@ const healthAge = 5 * time.Second
 
 // healthNow returns the counts, at most healthAge old.
 func (v *view) healthNow() health {
-	if v.src.Clusters == nil {
-		return health{}
-	}
 	s := v.site
 	s.mu.Lock()
 	kept := s.health

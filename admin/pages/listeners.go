@@ -12,10 +12,7 @@ import (
 )
 
 func showListeners(v *view) error {
-	var list []listeners.Listener
-	if v.src.Listeners != nil {
-		list = v.src.Listeners()
-	}
+	list := v.src.Listeners()
 	v.summary = plural(len(list), "listener")
 	draining, drained := 0, 0
 	for _, l := range list {

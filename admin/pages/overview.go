@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
@@ -266,11 +265,7 @@ func (v *view) keyFigures(list *store.View, input *report.Report, live bool) {
 	counters, gauges, histograms, texts := counted(render.Counters), counted(render.Gauges), counted(render.Histograms), counted(render.TextReadouts)
 	figure("Stats", "stats", uint64(counters+gauges+histograms+texts), "",
 		v.text(plural(counters, "counter"), ", ", plural(gauges, "gauge"), ", ", plural(histograms, "histogram"), ", ", plural(texts, "text")), "")
-	read := v.src.Memory
-	if read == nil {
-		read = admin.ProcessMemory
-	}
-	memory := read()
+	memory := v.src.Memory()
 	value, unit := numfmt.Size(float64(memory.TotalPhysicalBytes))
 	c, kept := list.Find(physicalMemory)
 	v.Put(h("<div><dt><a href='server'>Memory</a></dt><dd><span class='big' data-value='"), memory.TotalPhysicalBytes, h("'"))
@@ -569,7 +564,7 @@ const adminTime = "http.admin.downstream_rq_time"
 
 // worst returns up to n clusters with unhealthy or degraded hosts, the worst first.
 func (v *view) worst(n int) []clusterRow {
-	if v.src.Clusters == nil || v.healthNow().unhealthy+v.healthNow().degraded == 0 {
+	if n := v.healthNow(); n.unhealthy+n.degraded == 0 {
 		return nil
 	}
 	var rows []clusterRow

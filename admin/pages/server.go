@@ -40,11 +40,7 @@ func (v *view) serverFacts() {
 		pair("Version", v.text(info.Version))
 		pair("Uptime", func() { v.uptime(info.UptimeCurrentEpoch) })
 		pair("Uptime of all epochs", v.exact(info.UptimeAllEpochs.Seconds(), span(info.UptimeAllEpochs)))
-		hot := "disabled"
-		if v.src.HotRestartVersion != nil {
-			hot = v.src.HotRestartVersion()
-		}
-		pair("Hot restart", v.text(hot))
+		pair("Hot restart", v.text(v.src.HotRestartVersion()))
 		if n := info.Node; n != nil {
 			pair("Node", v.text(n.ID))
 			pair("Cluster", v.text(n.Cluster))
@@ -63,11 +59,7 @@ func (v *view) serverFacts() {
 }
 
 func (v *view) memory() {
-	read := v.src.Memory
-	if read == nil {
-		read = admin.ProcessMemory
-	}
-	m := read()
+	m := v.src.Memory()
 	v.pairs(func(pair func(string, func())) {
 		for _, x := range [...]struct {
 			name  string
@@ -81,17 +73,16 @@ func (v *view) memory() {
 // contention appends how often and how long goroutines waited for mutexes.
 func (v *view) contention() {
 	v.panel("contention", "Waiting for mutexes", func() { v.request("/contention") }, func() {
-		if v.src.Contention != nil {
-			if c, traced := v.src.Contention(); traced {
-				v.pairs(func(pair func(string, func())) {
-					pair("Times", v.exact(float64(c.Contentions), count(c.Contentions)))
-					pair("Cycles of the last wait", v.exact(float64(c.CurrentWaitCycles), count(c.CurrentWaitCycles)))
-					pair("Cycles in all", v.exact(float64(c.LifetimeWaitCycles), count(c.LifetimeWaitCycles)))
-				})
-				return
-			}
+		c, traced := v.src.Contention()
+		if !traced {
+			v.missing("Not traced; ", h("<code>--enable-mutex-tracing</code>"), " turns it on.")
+			return
 		}
-		v.missing("Not traced; ", h("<code>--enable-mutex-tracing</code>"), " turns it on.")
+		v.pairs(func(pair func(string, func())) {
+			pair("Times", v.exact(float64(c.Contentions), count(c.Contentions)))
+			pair("Cycles of the last wait", v.exact(float64(c.CurrentWaitCycles), count(c.CurrentWaitCycles)))
+			pair("Cycles in all", v.exact(float64(c.LifetimeWaitCycles), count(c.LifetimeWaitCycles)))
+		})
 	})
 }
 
