@@ -100,10 +100,7 @@ func showCerts(v *view) error {
 		v.summary = plural(len(list), "certificate")
 	}
 	if len(list) == 0 {
-		v.panel("none", "Certificates", nil, func() {
-			v.empty("No TLS certificates are loaded. A listener with ", h("<code>tls</code> in <code>statsd.listeners</code> loads one."))
-		})
-		return nil
+		return v.nothing("Certificates", "No TLS certificates are loaded. A listener with ", h("<code>tls</code> in <code>statsd.listeners</code> loads one."))
 	}
 	v.panel("certs", "By expiry", func() { v.actions("certificates", "/certs") }, func() {
 		g := v.grid("certificates", "Certificates by expiry", "cards", order{}, column{head: "Names"}, column{head: "Expires"}, column{head: "Valid from"},

@@ -56,10 +56,7 @@ func showCircuits(v *view) error {
 	v.summary = plural(len(list), "cluster")
 	v.streamNote()
 	if len(list) == 0 {
-		v.panel("none", "Circuits", nil, func() {
-			v.empty("No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
-		})
-		return nil
+		return v.nothing("Circuits", "No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
 	}
 	by := v.choice("sort", "errors", "name")
 	slices.SortStableFunc(list, func(a, b circuit) int {

@@ -204,10 +204,7 @@ func showClusters(v *view) error {
 	v.Put(h("<div id='board'>\n"))
 	defer v.Put(h("</div>\n"))
 	if n.clusters == 0 {
-		v.panel("none", "Clusters", nil, func() {
-			v.empty("No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
-		})
-		return nil
+		return v.nothing("Clusters", "No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
 	}
 	var rows []clusterRow
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) error {
@@ -295,14 +292,7 @@ func (v *view) hostWords(c *clusterRow) {
 }
 
 func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
-	stat := func(name string) (float64, bool) { return number(list, "cluster."+c.observability+"."+name) }
-	figure := func(name string) {
-		if x, ok := stat(name); ok {
-			g.num(fmt.Sprintf("%.0f", x))
-		} else {
-			g.shown("", none)
-		}
-	}
+	prefix := "cluster." + c.observability + "."
 	g.row("")
 	g.head(c.name, func() {
 		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a>"))
@@ -337,10 +327,10 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 			v.checked(class, c.checked)
 		}
 	})
-	figure("upstream_cx_active")
-	figure("upstream_rq_active")
-	v.requests(g, list, "cluster."+c.observability+".")
-	g.shown(v.p99(list, "cluster."+c.observability+".upstream_rq_time"))
+	g.figure(list, prefix+"upstream_cx_active")
+	g.figure(list, prefix+"upstream_rq_active")
+	v.requests(g, list, prefix)
+	g.shown(v.p99(list, prefix+"upstream_rq_time"))
 	var use []string
 	for p := range c.use {
 		use = append(use, fmt.Sprintf("%d/%d", c.use[p].Requests, c.breakers[p].MaxRequests))
@@ -450,11 +440,7 @@ func (v *view) breakerTable(c *status.Cluster, list *store.View) {
 				use, limit := x.of(&c.InUse[p], &c.Breakers[p])
 				g.cell(fmt.Sprintf("%d/%d", use, limit), func() { v.used(use, limit) })
 			}
-			if n, ok := number(list, "cluster."+c.ObservabilityName+"."+x.rejected); ok {
-				g.num(fmt.Sprintf("%.0f", n))
-			} else {
-				g.shown("", none)
-			}
+			g.figure(list, "cluster."+c.ObservabilityName+"."+x.rejected)
 		}
 		g.end()
 	})
@@ -514,27 +500,22 @@ func (v *view) clusterPage(c *status.Cluster) {
 		v.summary = fmt.Sprintf("%s unhealthy of %s", count(sum.unhealthy), plural(sum.hosts(), "host"))
 	}
 	v.Put(h("<p class='crumbs'><a href='clusters'>Clusters</a> / "), c.Name, h("</p>\n<dl class='panel pad strip'>"))
-	fact := func(name, value string) {
-		if value != "" {
-			v.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
-		}
-	}
 	if sum.api {
-		fact("Added", "by API")
-		fact("Version", c.Version)
+		v.fact("Added", "by API")
+		v.fact("Version", c.Version)
 	} else {
-		fact("Added", "static")
+		v.fact("Added", "static")
 	}
 	if c.ObservabilityName != c.Name {
-		fact("Name in stats", c.ObservabilityName)
+		v.fact("Name in stats", c.ObservabilityName)
 	}
-	fact("EDS service", c.EDSServiceName)
+	v.fact("EDS service", c.EDSServiceName)
 	if o := c.Outlier; o != nil {
 		percent := func(name string, x float64) {
 			v.Put(h("<div><dt>"), name, h("</dt><dd data-value='"), exactValue(x), h("'>"), numfmt.Significant(x), thin, h("%</dd></div>"))
 		}
 		if o.Average < 0 {
-			fact("Success rate", "not enough data")
+			v.fact("Success rate", "not enough data")
 		} else {
 			percent("Success rate", o.Average)
 		}

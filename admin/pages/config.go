@@ -28,8 +28,7 @@ const mostShown = 256 << 10
 
 func showConfig(v *view) error {
 	if v.src.ConfigDump == nil {
-		v.panel("none", "Configuration", nil, func() { v.empty("The server has no configuration dump.") })
-		return nil
+		return v.nothing("Configuration", "The server has no configuration dump.")
 	}
 	field, name := v.query.Value("resource"), v.query.Value("name")
 	pattern := v.query.Value("filter")

@@ -1,9 +1,11 @@
 package pages
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // export collects the rows of the table that the client wants as tab-separated
@@ -202,6 +204,15 @@ func (g *grid) shown(value, text string) {
 	})
 }
 
+// figure appends a cell with the value of a counter or gauge of the server.
+func (g *grid) figure(list *store.View, name string) {
+	if x, ok := number(list, name); ok {
+		g.num(fmt.Sprintf("%.0f", x))
+	} else {
+		g.shown("", none)
+	}
+}
+
 // wide appends a row with one cell for all columns. It is not exported.
 func (g *grid) wide(class string, show func()) {
 	if g.at > 0 {
@@ -241,9 +252,9 @@ func (v *view) pager(offset, shown, total, limit int, advice string) {
 		}
 		value := ""
 		if to > 0 {
-			value = count(to)
+			value = fmt.Sprint(to)
 		}
-		v.Put(h("<a class='btn' rel='"), rel, h("' href='"), v.here("offset", strings.ReplaceAll(value, ",", "")), h("'>"), label, h("</a>"))
+		v.Put(h("<a class='btn' rel='"), rel, h("' href='"), v.here("offset", value), h("'>"), label, h("</a>"))
 	}
 	step("Previous", "prev", max(0, offset-limit), offset > 0)
 	step("Next", "next", offset+limit, offset+shown < total)

@@ -235,9 +235,7 @@ func (v *view) counted(n uint64, meaning string) {
 // rejects appends the reasons with the last lines of each.
 func (v *view) rejects(list []report.Rejected) {
 	if len(list) == 0 {
-		v.Put(h("<p class='pad'>"))
-		v.word("ok", "No line was rejected")
-		v.Put(h("</p>\n"))
+		v.fine("No line was rejected")
 		return
 	}
 	g := v.grid("rejects", "Rejected lines", "cards dense", order{}, column{head: "Reason"}, column{head: "Lines", class: "num"}, column{head: "Time"}, column{head: "Listener"}, column{head: "Sender"}, column{head: "Line"})

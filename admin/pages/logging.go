@@ -12,8 +12,7 @@ import (
 
 func showLogging(v *view) error {
 	if v.src.Loggers == nil {
-		v.panel("none", "Loggers", nil, func() { v.empty("The program has set no loggers.") })
-		return nil
+		return v.nothing("Loggers", "The program has set no loggers.")
 	}
 	list := v.src.Loggers.List()
 	wanted := strings.ToLower(v.query.Value("filter"))
@@ -175,11 +174,7 @@ func (v *view) picked() (names []string) {
 // levels appends the options of a field for a level.
 func (v *view) levels(current string) {
 	for _, level := range logctl.Levels() {
-		v.Put(h("<option"))
-		if level == current {
-			v.Put(h(" selected"))
-		}
-		v.Put(h(">"), level, h("</option>"))
+		v.option(level, level, level == current)
 	}
 }
 

@@ -186,9 +186,7 @@ func (v *view) needsAttention(found []finding) {
 	}
 	v.panel("attention", "Needs attention", nil, func() {
 		if len(found) == 0 {
-			v.Put(h("<p class='pad'>"))
-			v.word("ok", "Nothing: no unhealthy host, no certificate near its end, no drops, no limit near")
-			v.Put(h("</p>\n"))
+			v.fine("Nothing: no unhealthy host, no certificate near its end, no drops, no limit near")
 			return
 		}
 		const most = 12
@@ -454,9 +452,7 @@ func (v *view) sickClusters(sick []clusterRow) {
 		v.Put(h("<a href='clusters'>All "), plural(n.clusters, "cluster"), h("</a>"))
 	}, func() {
 		if len(sick) == 0 {
-			v.Put(h("<p class='pad'>"))
-			v.word("ok", "All "+plural(n.hosts, "host")+" of "+plural(n.clusters, "cluster")+" are healthy")
-			v.Put(h("</p>\n"))
+			v.fine("All " + plural(n.hosts, "host") + " of " + plural(n.clusters, "cluster") + " are healthy")
 			return
 		}
 		v.Put(h("<ul class='list'>"))

@@ -136,11 +136,7 @@ func (v *view) durations(label, name string, list []duration) {
 	chosen := v.duration(name, list)
 	v.Put(h("<label>"), label, h(" <select name='"), name, h("'>"))
 	for _, d := range list {
-		v.Put(h("<option value='"), d.value, h("'"))
-		if d == chosen {
-			v.Put(h(" selected"))
-		}
-		v.Put(h(">"), d.label, h("</option>"))
+		v.option(d.value, d.label, d == chosen)
 	}
 	v.Put(h("</select></label> "))
 }

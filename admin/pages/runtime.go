@@ -12,15 +12,16 @@ import (
 
 func showRuntime(v *view) error {
 	if v.src.Runtime == nil {
-		v.panel("none", "Runtime", nil, func() { v.empty("The server has no runtime values.") })
-		return nil
+		return v.nothing("Runtime", "The server has no runtime values.")
 	}
 	values := v.src.Runtime.Snapshot()
 	wanted := v.query.Value("filter")
 	v.summary = plural(values.Len(), "key")
 	key := v.query.Value("key")
-	back, changed := v.back("/runtime_modify")
-	if changed {
+	back, _ := v.back()
+	if back.Path != "/runtime_modify" || back.DryRun {
+		back.Changes = nil
+	} else {
 		key = "" // it has its value
 	}
 	edit := v.permits("/runtime_modify")

@@ -94,9 +94,7 @@ func (v *view) unready() {
 	list := v.src.Unready()
 	v.panel("init", "Initialization", func() { v.request("/init_dump") }, func() {
 		if len(list) == 0 {
-			v.Put(h("<p class='pad'>"))
-			v.word("ok", "Complete: nothing is waited for")
-			v.Put(h("</p>\n"))
+			v.fine("Complete: nothing is waited for")
 			return
 		}
 		v.pairs(func(pair func(string, func())) {

@@ -125,31 +125,26 @@ func (v *view) header(product string) {
 		product, h("</a>\n"))
 	v.state("badge", " id='state'")
 	v.Put(h("\n<dl class='facts'>"))
-	fact := func(name, value string) {
-		if value != "" {
-			v.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
-		}
-	}
 	if v.src.Info != nil {
 		info := v.src.Info()
 		if info.Node != nil {
-			fact("Node", info.Node.ID)
-			fact("Cluster", info.Node.Cluster)
+			v.fact("Node", info.Node.ID)
+			v.fact("Cluster", info.Node.Cluster)
 		}
-		fact("Version", shortVersion(info.Version))
+		v.fact("Version", shortVersion(info.Version))
 		v.Put(h("<div><dt>Up</dt><dd>"))
 		v.uptime(info.UptimeCurrentEpoch)
 		v.Put(h("</dd></div>"))
 	}
 	if who := v.r.Principal(); who.Name != "" || who.Role != admin.RoleAdmin {
-		fact("Role", who.Role.String())
+		v.fact("Role", who.Role.String())
 	}
 	if v.site.srv.Mode() == admin.ModeReadOnly {
-		fact("Mode", "read only")
+		v.fact("Mode", "read only")
 	}
 	v.Put(h("</dl>\n<div class='tools scripted'><fieldset class='seg'><legend class='vh'>Theme</legend>"))
 	for _, theme := range [...]string{"auto", "light", "dark"} {
-		v.Put(h("<label><input type='radio' name='theme' value='"), theme, h("'>"), strings.ToUpper(theme[:1])+theme[1:], h("</label>"))
+		v.Put(h("<label><input type='radio' name='theme' value='"), theme, h("'>"), capital(theme), h("</label>"))
 	}
 	v.Put(h("</fieldset>"))
 	v.refresh()
@@ -176,9 +171,10 @@ func (v *view) refresh() {
 		}
 		v.Put(h("'"))
 	}
-	v.Put(h("><option value=''>"), first, h("</option>"))
+	v.Put(h(">"))
+	v.option("", first, false)
 	for _, s := range times {
-		v.Put(h("<option value='"), s, h("'>every "), s+thin+"s", h("</option>"))
+		v.option(s, "every "+s+thin+"s", false)
 	}
 	v.Put(h("</select></label>"))
 }
@@ -230,46 +226,37 @@ func (v *view) attention(page string) {
 
 // done shows the change that brought the client back to the page.
 func (v *view) done() {
-	seq, err := strconv.ParseUint(v.query.Value("done"), 10, 64)
-	if err != nil {
+	e, ok := v.back()
+	if !ok {
 		return
 	}
-	for _, e := range v.site.srv.Audit(100) {
-		if e.Seq != seq {
-			continue
-		}
-		meaning, what := "ok", "Done: "
-		if e.DryRun {
-			meaning, what = "info", "Nothing was changed. It would be: "
-		}
-		v.note(meaning, "done", func() {
-			v.Put(what, h("<code>"), e.Path, h("</code>"))
-			for i, c := range e.Changes {
-				if i == 3 {
-					v.Put(fmt.Sprintf(", and %d more", len(e.Changes)-i))
-					break
-				}
-				if i == 0 {
-					v.Put(": ")
-				} else {
-					v.Put(", ")
-				}
-				v.change(c)
-			}
-			v.Put(h(" <a href='audit'>Audit</a>"))
-		})
+	meaning, what := "ok", "Done: "
+	if e.DryRun {
+		meaning, what = "info", "Nothing was changed. It would be: "
 	}
+	v.note(meaning, "done", func() {
+		v.Put(what, h("<code>"), e.Path, h("</code>"))
+		for i, c := range e.Changes {
+			if i == 3 {
+				v.Put(fmt.Sprintf(", and %d more", len(e.Changes)-i))
+				break
+			}
+			if i == 0 {
+				v.Put(": ")
+			} else {
+				v.Put(", ")
+			}
+			v.change(c)
+		}
+		v.Put(h(" <a href='audit'>Audit</a>"))
+	})
 }
 
-// back returns the change that brought the client back to the page, if it was made at
-// a path and changed something.
-func (v *view) back(path string) (e admin.AuditEntry, ok bool) {
-	seq, err := strconv.ParseUint(v.query.Value("done"), 10, 64)
-	if err != nil {
-		return e, false
-	}
+// back returns the change that brought the client back to the page.
+func (v *view) back() (e admin.AuditEntry, ok bool) {
+	seq, _ := strconv.ParseUint(v.query.Value("done"), 10, 64)
 	for _, e := range v.site.srv.Audit(100) {
-		if e.Seq == seq && e.Path == path && !e.DryRun {
+		if e.Seq == seq { // from 1
 			return e, true
 		}
 	}

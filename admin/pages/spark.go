@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,11 +107,11 @@ func (v *view) sparkData(s *spark) {
 // sparkLine appends the line, as the script draws it. A line that is always zero is
 // left out.
 func (v *view) sparkLine(s *spark) {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, x := range s.points {
-		low, high = min(low, x), max(high, x)
+	if len(s.points) < 2 {
+		return
 	}
-	if len(s.points) < 2 || low == 0 && high == 0 {
+	low, high := slices.Min(s.points), slices.Max(s.points)
+	if low == 0 && high == 0 {
 		return
 	}
 	width := max(high-low, math.Abs(high)*0.1, 1e-9) // noise of a gauge stays flat

@@ -3,7 +3,6 @@ package pages
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -287,11 +286,7 @@ func (v *view) statsForm(q *statsView, err error, took time.Duration, valid func
 	v.Put(h("<label class='end quiet'>Rows <select name='rows'>"))
 	rows := v.choice("rows", "100", "250", "500", "1000")
 	for _, n := range [...]string{"100", "250", "500", "1000"} {
-		v.Put(h("<option"))
-		if n == rows {
-			v.Put(h(" selected"))
-		}
-		v.Put(h(">"), n, h("</option>"))
+		v.option(n, n, n == rows)
 	}
 	v.Put(h("</select></label></div></form>\n"))
 }
@@ -617,19 +612,17 @@ func highlighter(pattern string) *regexp.Regexp {
 
 // rangeText returns the greatest rate of a counter, or the range of a gauge.
 func (s *spark) rangeText() string {
-	low, high := math.Inf(1), math.Inf(-1)
-	for _, x := range s.points {
-		low, high = min(low, x), max(high, x)
+	if len(s.points) < 2 {
+		return ""
 	}
-	switch {
-	case len(s.points) < 2 || s.fromZero && high == 0:
+	switch low, high := slices.Min(s.points), slices.Max(s.points); {
+	case s.fromZero && high == 0, !s.fromZero && low == high:
 		return ""
 	case s.fromZero:
 		return "peak " + numfmt.Rate(high)
-	case low == high:
-		return ""
+	default:
+		return numfmt.Significant(low) + " to " + numfmt.Significant(high)
 	}
-	return numfmt.Significant(low) + " to " + numfmt.Significant(high)
 }
 
 // trend appends the cell that shows the line of a counter or gauge and its range, or the

@@ -19,11 +19,7 @@ func (v *view) lifetimes() {
 	chosen, _ := v.lifetime()
 	v.Put(h("<select name='ttl'>"))
 	for _, x := range lifetimes {
-		v.Put(h("<option value='"), x.value, h("'"))
-		if x.value == chosen {
-			v.Put(h(" selected"))
-		}
-		v.Put(h(">"), x.text, h("</option>"))
+		v.option(x.value, x.text, x.value == chosen)
 	}
 	v.Put(h("</select>"))
 }

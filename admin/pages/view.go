@@ -115,6 +115,38 @@ func (v *view) keep(names ...string) {
 	}
 }
 
+// option appends an option of a field.
+func (v *view) option(value, label string, chosen bool) {
+	v.Put(h("<option"))
+	if value != label {
+		v.Put(h(" value='"), value, h("'"))
+	}
+	if chosen {
+		v.Put(h(" selected"))
+	}
+	v.Put(h(">"), label, h("</option>"))
+}
+
+// fact appends a name and a value of a strip, unless the value is empty.
+func (v *view) fact(name, value string) {
+	if value != "" {
+		v.Put(h("<div><dt>"), name, h("</dt><dd>"), value, h("</dd></div>"))
+	}
+}
+
+// fine appends that there is nothing to worry about.
+func (v *view) fine(text string) {
+	v.Put(h("<p class='pad'>"))
+	v.word("ok", text)
+	v.Put(h("</p>\n"))
+}
+
+// nothing shows a page that has nothing to show.
+func (v *view) nothing(title string, parts ...any) error {
+	v.panel("none", title, nil, func() { v.empty(parts...) })
+	return nil
+}
+
 // choice returns the value of a parameter if it is allowed, otherwise the first allowed
 // value.
 func (v *view) choice(name string, allowed ...string) string {
