@@ -213,10 +213,7 @@ func magnitude(n int64) uint64 {
 
 // Duration writes seconds with 0, 3, 6 or 9 decimals and an s: "0.250s".
 func (w *Writer) Duration(d time.Duration) {
-	w.value()
-	w.buf = append(w.buf, '"')
-	w.buf = appendDuration(w.buf, d)
-	w.buf = append(w.buf, '"')
+	w.Seconds(int64(d/time.Second), int32(d%time.Second))
 }
 
 // Time writes an RFC 3339 time in UTC with 0, 3, 6 or 9 decimals.
@@ -227,17 +224,6 @@ func (w *Writer) Time(t time.Time) {
 	w.buf = t.AppendFormat(w.buf, "2006-01-02T15:04:05")
 	w.buf = appendDecimals(w.buf, t.Nanosecond())
 	w.buf = append(w.buf, 'Z', '"')
-}
-
-func appendDuration(dst []byte, d time.Duration) []byte {
-	seconds, nanos := int64(d/time.Second), int(d%time.Second)
-	if d < 0 {
-		dst = append(dst, '-')
-		seconds, nanos = -seconds, -nanos
-	}
-	dst = strconv.AppendUint(dst, uint64(seconds), 10)
-	dst = appendDecimals(dst, nanos)
-	return append(dst, 's')
 }
 
 // appendDecimals appends the fraction of a second in groups of three digits.
