@@ -2,7 +2,7 @@ package store
 
 import (
 	"math"
-	"slices"
+	"sort"
 )
 
 // chunkSums are the sums of a chunk.
@@ -12,7 +12,7 @@ type chunkSums struct {
 	slot  uint32
 	runs  []runSums
 	rates []rated
-	tags  []tagSums // see chunkTags
+	tags  []tagSums // see addTag
 	known bool      // tags are summed
 }
 
@@ -22,11 +22,13 @@ type rated struct {
 	rate  float32
 }
 
-// runLength is how many positions a runSums is about, except at the end of a chunk.
+// runLength is how many positions a runSums is about at least, except in a short chunk.
+// Twice as many make two runs.
 const runLength = 64
 
 type runSums struct {
 	fresh          uint16 // stats created at ranking.since or later, if it was asked then
+	to             uint16 // index of the first stat behind the run
 	asked          uint32
 	oldest, newest int64 // creation, in Unix milliseconds; 0 is unknown
 	bytes          uint64
@@ -38,22 +40,19 @@ const chunkBits = 10
 
 var _ [chunkSize - 1<<chunkBits]struct{}
 
-// sum makes the sums of a chunk and notes the places of its ids.
+// sum makes the sums of a chunk and notes the places of its ids. If the chunk replaces
+// one with fewer ids, only the runs with others are summed.
 func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
 	c := &chunkSums{ids: ids, first: r.key(nil, ids[0]), runs: make([]runSums, 0, (len(ids)+runLength-1)/runLength)}
-	c.carryTags(x, r.before(ids))
 	blocks := x.births()
-	for run := range slices.Chunk(ids, runLength) {
-		var t tally
-		for _, one := range run {
-			b, slot := &blocks[one>>slotBits], int(one&(1<<slotBits-1))
-			at := b.oldest
-			if at != b.newest && (t.series == 0 || at < t.oldest || b.newest > t.newest) {
-				at = b.birth(slot).at
-			}
-			t.add(1, at, at, b.sizeOf(slot), 0)
+	if old := r.before(ids); old != nil {
+		if added, only := c.added(old); only {
+			c.carryTags(x, old, added)
+			c.carryRuns(blocks, old, added)
 		}
-		c.runs = append(c.runs, runSums{oldest: t.oldest, newest: t.newest, bytes: t.bytes})
+	}
+	if len(c.runs) == 0 {
+		c.sumRuns(blocks, 0, len(ids))
 	}
 	if k := len(r.free); k > 0 {
 		c.slot, r.free = r.free[k-1], r.free[:k-1]
@@ -73,9 +72,72 @@ func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
 	return c
 }
 
+// added returns the indexes of the ids that old, which c replaces, does not have. It
+// reports whether these are the only difference.
+func (c *chunkSums) added(old *chunkSums) (list []int, only bool) {
+	have := old.ids
+	for i, one := range c.ids {
+		if len(have) > 0 && have[0] == one {
+			have = have[1:]
+		} else {
+			list = append(list, i)
+		}
+	}
+	return list, len(have) == 0
+}
+
+// carryRuns takes the runs of old to which no id was added, and sums the others.
+func (c *chunkSums) carryRuns(blocks []blockBirths, old *chunkSums, added []int) {
+	from, shift := 0, 0
+	for k, run := range old.runs {
+		to, before := int(run.to)+shift, shift
+		for len(added) > 0 && (added[0] < to || k == len(old.runs)-1) {
+			added = added[1:]
+			to++
+			shift++
+		}
+		if shift == before {
+			run.to, run.rate = uint16(to), 0
+			c.runs = append(c.runs, run)
+		} else {
+			c.sumRuns(blocks, from, to)
+		}
+		from = to
+	}
+}
+
+// sumRuns sums the stats from one index to another.
+func (c *chunkSums) sumRuns(blocks []blockBirths, from, to int) {
+	for from < to {
+		end := to
+		if to-from >= 2*runLength {
+			end = from + runLength
+		}
+		var t tally
+		for _, one := range c.ids[from:end] {
+			b, slot := &blocks[one>>slotBits], int(one&(1<<slotBits-1))
+			at := b.oldest
+			if at != b.newest && (t.series == 0 || at < t.oldest || b.newest > t.newest) {
+				at = b.birth(slot).at
+			}
+			t.add(1, at, at, b.sizeOf(slot), 0)
+		}
+		c.runs = append(c.runs, runSums{to: uint16(end), oldest: t.oldest, newest: t.newest, bytes: t.bytes})
+		from = end
+	}
+}
+
 // run returns the indexes of a run.
 func (c *chunkSums) run(k int) (from, to int) {
-	return k * runLength, min((k+1)*runLength, len(c.ids))
+	if k > 0 {
+		from = int(c.runs[k-1].to)
+	}
+	return from, int(c.runs[k].to)
+}
+
+// runAt returns the run with an index.
+func (c *chunkSums) runAt(i int) int {
+	return sort.Search(len(c.runs), func(k int) bool { return int(c.runs[k].to) > i })
 }
 
 // fresh returns how many of the stats of a run, from one index to another, are fresh.
@@ -143,7 +205,7 @@ func (r *ranking) clearRates() {
 func (r *ranking) setRate(one id, rate float64) {
 	if c, i := r.place(one); c != nil {
 		c.rates = append(c.rates, rated{uint16(i), float32(rate)})
-		c.runs[i/runLength].rate += float64(float32(rate))
+		c.runs[c.runAt(i)].rate += float64(float32(rate))
 	}
 }
 
@@ -230,8 +292,7 @@ func (r *ranking) weighRun(x *Explorer, c *chunkSums, run *runSums, from, to int
 // eachRun calls f with the runs of a span, and the range of indexes within.
 func (r *ranking) eachRun(s span, f func(c *chunkSums, run *runSums, from, to int, whole bool)) {
 	r.eachChunk(s, func(c *chunkSums, from, to int) {
-		for from < to {
-			k := from / runLength
+		for k := c.runAt(from); from < to; k++ {
 			start, end := c.run(k)
 			f(c, &c.runs[k], from, min(end, to), from == start && end <= to)
 			from = end

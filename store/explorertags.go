@@ -63,22 +63,9 @@ func (c *chunkSums) addTag(x *Explorer, l Label) {
 	t.hashes = slices.Insert(t.hashes, at, h)
 }
 
-// carryTags takes the tags of the chunk that c replaces, if only stats were added.
-// Then only theirs are read.
-func (c *chunkSums) carryTags(x *Explorer, old *chunkSums) {
-	if old == nil || !old.known {
-		return
-	}
-	var added []id
-	have := old.ids
-	for _, one := range c.ids {
-		if len(have) > 0 && have[0] == one {
-			have = have[1:]
-			continue
-		}
-		added = append(added, one)
-	}
-	if len(have) > 0 {
+// carryTags takes the tags of old, which has all ids but the added ones, and reads theirs.
+func (c *chunkSums) carryTags(x *Explorer, old *chunkSums, added []int) {
+	if !old.known {
 		return
 	}
 	for _, t := range old.tags {
@@ -87,8 +74,8 @@ func (c *chunkSums) carryTags(x *Explorer, old *chunkSums) {
 	}
 	c.known = true
 	walk := &Cursor{s: x.s}
-	for _, one := range added {
-		x.eachTag(walk, one, func(l Label) { c.addTag(x, l) })
+	for _, i := range added {
+		x.eachTag(walk, c.ids[i], func(l Label) { c.addTag(x, l) })
 	}
 }
 
@@ -297,7 +284,7 @@ func (a *answer) walkTag(v *View) (out Explored, err error) {
 					t = new(tally)
 					values[string(value)] = t
 				}
-				fresh := r.fresh(x, c, &c.runs[at/runLength], at, at+1, false)
+				fresh := r.fresh(x, c, &c.runs[c.runAt(at)], at, at+1, false)
 				for _, t := range [...]*tally{t, &total} {
 					t.addOne(x, c, at)
 					t.fresh += fresh

@@ -78,8 +78,8 @@ func TestRankingSumsUp(t *testing.T) {
 	x := st.NewExplorer()
 	random := rand.New(rand.NewPCG(5, 6))
 	most := 0
-	for round := range 6 {
-		for range random.IntN(900) {
+	for round := range 12 {
+		for range random.IntN([...]int{900, 20}[round%2]) {
 			net.Counter(fmt.Sprint("n", random.IntN(5000)))
 			if random.IntN(40) == 0 {
 				now = now.Add(time.Second)
@@ -117,15 +117,20 @@ func TestRankingSumsUp(t *testing.T) {
 			}
 		}
 		for _, c := range r.sums {
-			if last := len(c.runs) - 1; len(c.ids) <= last*runLength || len(c.ids) > (last+1)*runLength {
-				t.Fatalf("%d runs of %d stats", len(c.runs), len(c.ids))
+			for k := range c.runs {
+				from, to := c.run(k)
+				if n := to - from; n >= 2*runLength || n < runLength && len(c.runs) > 1 || k == len(c.runs)-1 && to != len(c.ids) {
+					t.Fatalf("round %d: run %d of %d ends at %d of %d and has %d stats", round, k, len(c.runs), to, len(c.ids), n)
+				}
 			}
 		}
 		for range 40 {
 			from := random.IntN(len(all) + 1)
 			s := span{from, from + random.IntN(len(all)+1-from)}
 			if random.IntN(4) == 0 {
-				s = span{from / runLength * runLength, min(len(all), from/runLength*runLength+runLength)}
+				n := r.chunkAt(min(from, len(all)-1))
+				s.from, s.to = r.sums[n].run(random.IntN(len(r.sums[n].runs)))
+				s.from, s.to = s.from+r.starts[n], s.to+r.starts[n]
 			}
 			since := now.Add(-time.Duration(random.IntN(400)) * time.Second).UnixMilli()
 			var got, want tally
@@ -185,6 +190,37 @@ func TestRankingKeepsSumsOfChunks(t *testing.T) {
 	}
 	if kept != len(before)-1 || len(r.slots) > len(before)+1 {
 		t.Errorf("%d of %d sums were kept, in %d slots", kept, len(before), len(r.slots))
+	}
+}
+
+// TestRunsAreCarried: where stats were only added to a chunk, only the runs they are in are
+// summed again.
+func TestRunsAreCarried(t *testing.T) {
+	st := New(Options{})
+	for i := range 500 {
+		st.Root().Counter(fmt.Sprintf("c%04d", i))
+	}
+	x := st.NewExplorer()
+	r := rankingOf(t, x, Explore{})
+	for _, test := range []struct{ added, want string }{
+		{"a", "[0 to 65]"}, {"z", "[6 to 502]"}, {"c0063x", "[1 to 130]"}, {"c0100x c0100y", "[1 to 132]"}, {"c0100xx c0300x", "[1 to 133 4 to 326]"},
+	} {
+		for k := range r.sums[0].runs {
+			r.sums[0].runs[k].bytes = 0 // unless it is summed again
+		}
+		for name := range strings.FieldsSeq(test.added) {
+			st.Root().Counter(name)
+		}
+		r = rankingOf(t, x, Explore{})
+		var summed []string
+		for k, run := range r.sums[0].runs {
+			if run.bytes != 0 {
+				summed = append(summed, fmt.Sprint(k, " to ", run.to))
+			}
+		}
+		if got := fmt.Sprint(summed); got != test.want {
+			t.Errorf("%s: summed runs %s, want %s", test.added, got, test.want)
+		}
 	}
 }
 
@@ -277,7 +313,7 @@ func TestHeavyRuns(t *testing.T) {
 			t.Errorf("%s: %d runs of equal weight, want 10", name, len(runs))
 		}
 		for i, s := range runs {
-			if s.from < tt.in.from || s.to > tt.in.to || s.len() <= 0 || s.len() > runLength || i > 0 && s.from < runs[i-1].to {
+			if s.from < tt.in.from || s.to > tt.in.to || s.len() <= 0 || s.len() >= 2*runLength || i > 0 && s.from < runs[i-1].to {
 				t.Errorf("%s: run %v of %v", name, s, runs)
 			}
 		}
