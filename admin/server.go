@@ -48,6 +48,7 @@ type Server struct {
 	regexes     *gate // for requests with a filter
 	filters     filterCache
 	explorer    *store.Explorer
+	exploring   atomic.Bool // the explorer is being prepared
 	compressors *compressors
 	connections *connections
 	metrics     *selfMetrics

@@ -46,6 +46,26 @@ type Explored struct {
 // exploredTime is the age of stats that count as new.
 const exploredTime = time.Minute
 
+// ExploreReady reports whether [Server.Explore] answers at once a question about the
+// names, or the values of a tag. If not, it begins to prepare that in the background.
+func (s *Server) ExploreReady(tag string) bool {
+	if s.exploring.Load() {
+		return false
+	}
+	if s.explorer.Ready(tag) {
+		return true
+	}
+	if s.exploring.CompareAndSwap(false, true) {
+		go func() {
+			s.guard.Run("preparation of the explorer", func() {
+				defer s.exploring.Store(false)
+				s.explorer.Prepare(tag)
+			})
+		}()
+	}
+	return false
+}
+
 // Explore answers a query about the names of the stats; see [store.Explorer].
 // It sets the fields Since, Rates and Samples of q.
 func (s *Server) Explore(q store.Explore) (Explored, error) {

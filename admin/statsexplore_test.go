@@ -9,7 +9,9 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/report"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -154,5 +156,25 @@ func TestStatsExploreHostileNames(t *testing.T) {
 	}
 	if n := walk("", 0); n != total {
 		t.Errorf("%d stats at the ends of the tree, want %d", n, total)
+	}
+}
+
+// TestExplorePreparationPanics expects a preparation that panics to be begun again.
+func TestExplorePreparationPanics(t *testing.T) {
+	var fuse guardtest.Fuse
+	st := store.New(store.Options{Now: func() time.Time { fuse.Burn(); return testTime() }})
+	for i := range 16_385 {
+		st.Root().Counter(fmt.Sprintf("c%05d", i))
+	}
+	panics := guardtest.New(t)
+	s := newServer(t, Config{Store: st, Logger: panics.Logger()})
+	fuse.Light(1)
+	if s.ExploreReady("") {
+		t.Error("the explorer is ready at once")
+	}
+	panics.Caught("preparation of the explorer")
+	waittest.Until(t, "the preparation", func() bool { return s.ExploreReady("") })
+	if n := st.OpenViews(); n != 0 {
+		t.Errorf("%d views are open", n)
 	}
 }

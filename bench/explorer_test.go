@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/admin/pages"
 	"github.com/statsd-admin/statsd-admin/bench/budget"
 	"github.com/statsd-admin/statsd-admin/bench/workload"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -15,7 +17,8 @@ import (
 // created in no order; 1 % of them, all over the index, have a rate, and the last 1 %
 // are new. asked=new creates 1,000 stats all over the index before each question, and
 // asked=first makes an explorer for each. With kinds=two, there are histograms as well.
-// impl=walk groups by a walk over all names.
+// impl=walk groups by a walk over all names. page=yes views the page after a
+// first view, which is measured by itself, as is what it begins in the background.
 func BenchmarkExplore(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		now := time.Now()
@@ -41,6 +44,7 @@ func BenchmarkExplore(b *testing.B) {
 			}
 		}
 		v.Close()
+		b.Run("page=yes/impl=ours", func(b *testing.B) { firstView(b, st) })
 		x := st.NewExplorer()
 		ask := func(b *testing.B, q store.Explore, before func()) {
 			b.ReportAllocs()
@@ -143,4 +147,34 @@ func BenchmarkExplore(b *testing.B) {
 			b.ReportMetric(float64(x.Bytes())/float64(n), "B/stat")
 		})
 	})
+}
+
+// firstView measures views of the explorer's page. The first can be measured once.
+func firstView(b *testing.B, st *store.Store) {
+	srv, err := admin.New(admin.Config{Store: st})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := pages.Add(srv); err != nil {
+		b.Fatal(err)
+	}
+	view := func() {
+		if r := srv.Request("GET", "/ui/explorer?prefix=cluster.", nil); r.Status != 200 {
+			b.Fatal(r.Status)
+		}
+	}
+	start, cpu := time.Now(), budget.ProcessTime()
+	view()
+	first := time.Since(start)
+	for !srv.ExploreReady("") {
+		time.Sleep(time.Millisecond)
+	}
+	prepare := budget.ProcessTime() - cpu
+	m := budget.StartMeter(b)
+	for b.Loop() {
+		view()
+	}
+	m.Report("cpu-ns/op", 1)
+	b.ReportMetric(float64(first), "first-ns")
+	b.ReportMetric(float64(prepare), "prepare-cpu-ns")
 }

@@ -79,6 +79,14 @@ func (s *Store) followClock(now time.Time) (passed time.Duration) {
 	return passed
 }
 
+// corrections follows the clock and returns how often times of creation were corrected.
+func (s *Store) corrections() uint64 {
+	s.flushMu.Lock()
+	defer s.flushMu.Unlock()
+	s.followClock(s.opts.Now())
+	return s.rebirths
+}
+
 // setBack lowers the times that are after now, in Unix milliseconds.
 func (s *Store) setBack(now, by int64) {
 	s.mu.Lock()

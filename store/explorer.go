@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,9 @@ type Explorer struct {
 	tags     []*tagOrder   // latest use last
 	blocks   []blockBirths // see births
 	rebirths uint64        // of the store when the sums were made
+	counted  bool          // tags of all stats have been counted
+
+	ready atomic.Pointer[[]string] // tags that are in order; "" if counted
 }
 
 // NewExplorer returns an explorer of s.
@@ -135,17 +139,52 @@ const (
 	sampledGroups  = 512    // positions at which groups are looked for otherwise
 	heavyGroups    = 64     // runs in which groups with a high rate or size are looked for
 	walkedSeries   = 50_000 // stats whose tags are read one by one
+	promptStats    = 16_384 // stats that a first answer puts in order
 	maxGroups      = 1000   // in an answer
 )
 
+// Ready reports whether answers need no [Explorer.Prepare]. With a tag, these are answers
+// about its values. It never waits.
+func (x *Explorer) Ready(tag string) bool {
+	n := 0
+	for k := range Kind(kinds) {
+		n += x.s.Len(k)
+	}
+	ready := x.ready.Load()
+	return n <= promptStats || ready != nil && slices.Contains(*ready, "") && slices.Contains(*ready, tag)
+}
+
+// Prepare puts all stats in order and counts their tags, for about a second with a
+// million stats. With a tag, it also puts the stats in the order of its values. Answers
+// wait meanwhile. Without it, the first questions do the same.
+func (x *Explorer) Prepare(tag string) {
+	_, _ = x.Explore(Explore{Tags: true}) // cannot fail without a prefix
+	if tag != "" {
+		_, _ = x.Explore(Explore{Tag: tag})
+	}
+}
+
+// noteReady notes what needs no preparation.
+func (x *Explorer) noteReady() {
+	var ready []string
+	if x.counted {
+		ready = append(ready, "")
+	}
+	for _, o := range x.tags {
+		ready = append(ready, o.name)
+	}
+	x.ready.Store(&ready)
+}
+
 // Explore answers a query. It returns [ErrTooManySeries] for a tag if more than
-// 50,000 stats have the prefix. With a million stats, the first query takes
-// about a second, as does the first one for a tag; the last four tags are kept.
+// 50,000 stats have the prefix. The last four tags are kept in order; see
+// [Explorer.Prepare].
 func (x *Explorer) Explore(q Explore) (Explored, error) {
 	v := x.s.View()
 	defer v.Close()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer x.noteReady()
 	x.followClock()
 	x.blocks = nil
 	defer func() { x.blocks = nil }()
@@ -179,17 +218,14 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	out := a.groups()
 	if q.Tags {
 		out.Tags = a.tags(v)
+		x.counted = x.counted || q.Prefix == ""
 	}
 	return out, nil
 }
 
 // followClock forgets the sums if times of the store were corrected since.
 func (x *Explorer) followClock() {
-	s := x.s
-	s.flushMu.Lock()
-	s.followClock(s.opts.Now())
-	n := s.rebirths
-	s.flushMu.Unlock()
+	n := x.s.corrections()
 	if n == x.rebirths {
 		return
 	}

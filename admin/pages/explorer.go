@@ -45,6 +45,11 @@ func showExplorer(v *view) error {
 	v.explorerForm(q, tiled)
 	v.Put(h("<div id='results'>\n"))
 	defer v.Put(h("</div>\n"))
+	if v.tsv.id == "" && !v.site.srv.ExploreReady(q.Tag) {
+		v.again = true
+		v.note("info", "", v.text("The names are put in order and counted, for the first time since the start. The page shows them in a moment. ", h("<a href='"), v.here(), h("'>Show</a>")))
+		return nil
+	}
 	got, err := v.site.srv.Explore(q)
 	if err != nil {
 		return v.problem(err)

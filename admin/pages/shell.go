@@ -54,7 +54,11 @@ func (v *view) asset(name string) string {
 func (v *view) top() {
 	product := v.site.srv.Product()
 	v.Put(h("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n" +
-		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<meta name='color-scheme' content='light dark'>\n<title>"))
+		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<meta name='color-scheme' content='light dark'>\n"))
+	if v.again {
+		v.Put(h("<meta http-equiv='refresh' content='1'>\n"))
+	}
+	v.Put(h("<title>"))
 	if v.summary != "" {
 		v.Put(v.summary, " · ")
 	}

@@ -1,13 +1,16 @@
 package pages
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
@@ -124,6 +127,39 @@ func TestLongLists(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestExplorerIsPrepared expects views of the explorer not to wait while many names, or
+// the values of a tag, are put in order: browsers load the page again. Tables for
+// programs do wait.
+func TestExplorerIsPrepared(t *testing.T) {
+	const many, again = 16_385, "<meta http-equiv='refresh' content='1'>"
+	synctest.Test(t, func(t *testing.T) {
+		srv := world(t, "plain", func(c *admin.Config) {
+			for i := range many {
+				c.Store.Root().Counter(fmt.Sprintf("many.name%05d", i), tags.Tag{Name: "color", Value: strconv.Itoa(i % 7)})
+			}
+		})
+		for _, x := range []struct{ target, want string }{
+			{"explorer", "<span class='quiet'>16,416 stats</span>"},
+			{"explorer?tag=color", "<span class='quiet'>16,385 stats</span>"},
+		} {
+			body := request(srv, x.target, "").Body
+			checkPage(t, srv, body)
+			if !bytes.Contains(body, []byte(again)) || !bytes.Contains(body, []byte("The names are put in order")) || bytes.Contains(body, []byte("<table")) {
+				t.Errorf("the first view of %s:\n%s", x.target, body)
+			}
+			synctest.Wait() // until the preparation is done
+			for range 2 {
+				if body := request(srv, x.target, "").Body; bytes.Contains(body, []byte(again)) || !bytes.Contains(body, []byte(x.want)) {
+					t.Errorf("a later view of %s:\n%s", x.target, body)
+				}
+			}
+		}
+		if got := string(request(srv, "explorer?tag=site&tsv=groups", "").Body); !strings.HasPrefix(got, "Name\t") {
+			t.Errorf("a table at once: %q", got)
+		}
+	})
 }
 
 // TestStates expects what pages say in states that their controls or sources lead to.

@@ -29,6 +29,7 @@ type view struct {
 	tsv     export
 	scripts []string // assets of the page besides the shell's
 	moves   bool     // the page has a stream
+	again   bool     // the page is not complete: browsers load it again
 
 	temporary map[[2]string]admin.Temporary // by settings and name; nil: not asked for yet
 }
