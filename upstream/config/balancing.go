@@ -119,7 +119,6 @@ type Subset struct {
 	PanicModeAny        bool
 	ListAsAny           bool
 	MetadataFallback    bool // try the list of criteria in the key fallback_list
-	RedundantKeys       bool
 }
 
 // SubsetSelector makes one subset for each combination of the values of its

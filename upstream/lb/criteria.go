@@ -64,17 +64,6 @@ func fallbacks(values map[string]any, list []any) []*Criteria {
 	return out
 }
 
-// has reports whether c has all keys, which must be sorted.
-func (c *Criteria) has(keys []string) bool {
-	i := 0
-	for _, k := range c.keys {
-		if i < len(keys) && k == keys[i] {
-			i++
-		}
-	}
-	return i == len(keys)
-}
-
 // only returns c reduced to keys, which must be a sorted subset of its keys.
 func (c *Criteria) only(keys []string) *Criteria {
 	for {

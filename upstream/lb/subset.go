@@ -21,7 +21,6 @@ type subset struct {
 
 	selectors []selector           // with different sets of keys
 	byKeys    map[string]*selector // by keyID; fixed
-	widest    []*selector          // those with more keys first; nil unless redundant keys are allowed
 }
 
 type selector struct {
@@ -61,11 +60,7 @@ func newSubset(c Config) *subset {
 	}
 	for i := range b.selectors {
 		b.byKeys[b.selectors[i].keyID] = &b.selectors[i]
-		if b.s.RedundantKeys {
-			b.widest = append(b.widest, &b.selectors[i])
-		}
 	}
-	slices.SortStableFunc(b.widest, func(a, b *selector) int { return len(b.keys) - len(a.keys) })
 	if wantDefault {
 		b.deflt = newPlain(c)
 	}
@@ -274,25 +269,12 @@ func (b *subset) once(t *subsetTable, ctx *Context) *host.Host {
 	return nil
 }
 
-// find returns the subset of c. If redundant keys are allowed, the selector with the
-// most keys in c decides.
-func (b *subset) find(t *subsetTable, c *Criteria) *subsetEntry {
-	for _, sel := range b.widest {
-		if c.has(sel.keys) {
-			if e := t.subsets[c.only(sel.keys).id]; e != nil {
-				return e
-			}
-		}
-	}
-	return t.subsets[c.id]
-}
-
 // bySelector returns the subset of the criteria, or the fallback of the selector with
 // these keys. The result is not final if the top-level policy decides.
 func (b *subset) bySelector(t *subsetTable, ctx *Context) (h *host.Host, final bool) {
 	// Each round has fewer keys than the one before.
 	for c := ctx.Criteria; c != nil; {
-		if e := b.find(t, c); e != nil {
+		if e := t.subsets[c.id]; e != nil {
 			b.c.Stats.SubsetsSelected.Inc()
 			return e.balancer.Pick(ctx), true
 		}

@@ -66,11 +66,6 @@ func TestSubsetFallbacks(t *testing.T) {
 		{"keys subset, chain to the top", config.Subset{Fallback: config.FallbackDefaultSubset, DefaultSubset: m{"version": "2"}, Selectors: []config.SubsetSelector{
 			sel(config.FallbackKeysSubset, []string{"stage"}, "stage", "version"), sel(0, nil, "stage"),
 		}}, m{"version": "9", "stage": "x"}, []int{2}, 0, 1, 0},
-		{"redundant keys", config.Subset{RedundantKeys: true, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "1", "stage": "prod", "x": 1.0}, []int{0, 1}, 1, 0, 0},
-		{"redundant keys, most keys first", config.Subset{RedundantKeys: true, Selectors: []config.SubsetSelector{sel(0, nil, "version"), sel(0, nil, "stage", "version")}}, m{"version": "1", "stage": "prod", "x": 1.0}, []int{0}, 1, 0, 0},
-		{"redundant keys, the next if the first has none", config.Subset{RedundantKeys: true, Selectors: []config.SubsetSelector{sel(0, nil, "version"), sel(0, nil, "stage", "version")}}, m{"version": "1", "stage": "x", "y": 1.0}, []int{0, 1}, 1, 0, 0},
-		{"redundant keys, of equals the first", config.Subset{RedundantKeys: true, Selectors: []config.SubsetSelector{sel(0, nil, "stage"), sel(0, nil, "version")}}, m{"version": "2", "stage": "dev", "y": 1.0}, []int{1}, 1, 0, 0},
-		{"redundant keys, a key is missing", config.Subset{RedundantKeys: true, Selectors: []config.SubsetSelector{sel(0, nil, "stage", "version")}}, m{"version": "2", "y": 1.0}, none, 0, 0, 0},
 		{"list: the second one", config.Subset{MetadataFallback: true, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "7", "fallback_list": []any{m{"version": "8"}, m{"version": "2"}, m{"version": "1"}}}, []int{2}, 1, 0, 0},
 		{"list: added keys", config.Subset{MetadataFallback: true, Selectors: []config.SubsetSelector{sel(0, nil, "stage", "version")}}, m{"version": "1", "fallback_list": []any{m{"stage": "dev"}}}, []int{1}, 1, 0, 0},
 		{"list: what there is without it", config.Subset{MetadataFallback: true, Selectors: []config.SubsetSelector{sel(0, nil, "version")}}, m{"version": "2", "fallback_list": []any{m{"version": "8"}, m{}}}, []int{2}, 1, 0, 0},
