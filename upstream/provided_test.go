@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/health"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 // last is a custom cluster type with a balancer that takes the last host.
@@ -75,7 +77,8 @@ func (fixed) Close()                                 {}
 const customCheck = "health_checks: [{timeout: 1s, interval: 1000s, no_traffic_interval: 1000s, unhealthy_threshold: 1, healthy_threshold: 1, custom_health_check: {name: ping}}]"
 
 func TestCustomCheck(t *testing.T) {
-	p, err := decode.NewDecoder(decode.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(static("c", 2, customCheck)), config.FormV3)
+	const tls = "transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext}}"
+	p, err := decode.NewDecoder(decode.Options{HealthCheckers: []string{"ping"}}).ClusterText("test.yaml", []byte(static("c", 2, customCheck+"\n"+tls)), config.FormV3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,10 @@ func TestCustomCheck(t *testing.T) {
 		`"ping"`:      nil,
 		"no such map": func(*config.Cluster) (func(*host.Host) health.Prober, error) { return nil, errors.New("no such map") },
 	} {
-		r = newRig(t, func(c *Config) { c.CustomCheck = check })
+		var contexts certinfo.Registry
+		r = newRig(t, func(c *Config) {
+			c.CustomCheck, c.Transport = check, transport.New(transport.Config{Registry: &contexts})
+		})
 		r.Start()
 		if _, err := r.AddOrUpdate(p, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %s", err, want)
@@ -114,6 +120,9 @@ func TestCustomCheck(t *testing.T) {
 		v := r.st.View()
 		if _, ok := v.Find("cluster.c.membership_total"); ok {
 			t.Error("statistics of a refused cluster are left")
+		}
+		if n := len(contexts.List()); n != 0 {
+			t.Errorf("%d TLS contexts of a refused cluster are left", n)
 		}
 		v.Close()
 	}

@@ -123,7 +123,7 @@ func TestWeightedSharesOverSlots(t *testing.T) {
 }
 
 func TestLeastRequestTakesTheLessBusy(t *testing.T) {
-	hosts := weightedHosts(1, 1, 1)
+	hosts := weightedHosts(1, 1, 1, 1)
 	for range 5 {
 		hosts[0].Stats.RqActive.Inc()
 	}
@@ -148,7 +148,7 @@ func TestLeastRequestTakesTheLessBusy(t *testing.T) {
 	}
 	// Of equally busy ones the first drawn stays.
 	hosts[1].Stats.RqActive.Inc()
-	b := New(Config{Policy: config.LeastRequestPolicy, Rand: numbers(0, 2, 1)})
+	b := New(Config{Policy: config.LeastRequestPolicy, Rand: numbers(0, 2, 1, 3)})
 	b.Update(priorities(hosts), nil)
 	if got := b.Pick(nil); got != hosts[2] {
 		t.Errorf("tie: %s, want host 2", got.AddressText())
