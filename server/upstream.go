@@ -159,11 +159,8 @@ func (s *Server) noteUnknownFields(resource string, n int, now time.Time) error 
 // ready.
 func (s *Server) runClusters(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.clusters.StopDiscovery) // large rings take seconds to build
-	err := s.clusters.Start()
+	s.clusters.Start()
 	stop()
-	if err != nil {
-		return err
-	}
 	for _, ready := range []<-chan struct{}{s.clusters.Ready(), s.layersReady()} {
 		select {
 		case <-ready:

@@ -37,46 +37,29 @@ func ResolveAssignment(a *config.Assignment) (*Assignment, error) {
 		return out, nil
 	}
 	out.Overprovisioning, out.WeightedHealth, out.DropOverload = a.OverprovisioningFactor, a.WeightedPriorityHealth, a.DropOverload
-	if err := literalOnly(a); err != nil {
-		return nil, err
-	}
 	for i := range a.Localities {
 		l := &a.Localities[i]
 		p := out.priority(l.Priority)
 		p.Hosts = slices.Grow(p.Hosts, len(l.Endpoints))
 		for j := range l.Endpoints {
-			s := EndpointSpec(l, &l.Endpoints[j])
-			s.Address, _ = literal(l.Endpoints[j].Address)
-			for _, more := range l.Endpoints[j].Additional {
-				a, _ := literal(more)
-				s.Additional = append(s.Additional, a)
+			e := &l.Endpoints[j]
+			s := EndpointSpec(l, e)
+			var ok bool
+			if s.Address, ok = literal(e.Address); !ok {
+				return nil, fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", e.Address.Host)
+			}
+			for _, more := range e.Additional {
+				ip, ok := more.AddrPort()
+				if !ok {
+					return nil, fmt.Errorf("upstream: additional address %q of endpoint %q is not an IP address with a port", more.Host+more.Path, e.Address.Host)
+				}
+				s.Additional = append(s.Additional, config.Address{IP: ip})
 			}
 			p.Hosts = append(p.Hosts, s)
 		}
 		out.weigh(l)
 	}
 	return out, nil
-}
-
-// literalOnly checks that all addresses of an assignment are literal.
-func literalOnly(a *config.Assignment) error {
-	if a == nil {
-		return nil
-	}
-	for i := range a.Localities {
-		for j := range a.Localities[i].Endpoints {
-			e := &a.Localities[i].Endpoints[j]
-			if _, ok := literal(e.Address); !ok {
-				return fmt.Errorf("upstream: endpoint %q is not an IP address with a port or a pipe", e.Address.Host)
-			}
-			for _, more := range e.Additional {
-				if _, ok := more.AddrPort(); !ok {
-					return fmt.Errorf("upstream: additional address %q of endpoint %q is not an IP address with a port", more.Host+more.Path, e.Address.Host)
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // EndpointSpec returns the host of a configured endpoint without its addresses,

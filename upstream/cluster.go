@@ -134,6 +134,7 @@ type Cluster struct {
 
 	mu         sync.Mutex
 	groups     [][][]*host.Host // by group, by priority
+	assigned   *Assignment      // the hosts of a STATIC cluster until it starts
 	assignment Assignment       // weights and factors; hosts are not kept
 	deliveries []delivery       // by priority
 	refreshes  []refresh        // by priority
@@ -434,18 +435,11 @@ func (c *Cluster) ReportImmediateFailure(h *host.Host) {
 // start lets the cluster find its hosts once the secrets for their connections have
 // arrived. It calls done once the cluster is ready, and does nothing if the cluster
 // is closed.
-func (c *Cluster) start(done func()) error {
-	var a *Assignment
-	if c.source == nil && c.original == nil {
-		var err error
-		if a, err = ResolveAssignment(c.config.Assignment); err != nil {
-			return err
-		}
-	}
+func (c *Cluster) start(done func()) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil
+		return
 	}
 	c.onReady = append(c.onReady, done)
 	// close waits for running once it has set closed, so nothing can be added later.
@@ -460,12 +454,11 @@ func (c *Cluster) start(done func()) error {
 		})
 	}
 	c.mu.Unlock()
-	c.dialer.Follow(func() { c.discover(a) })
-	return nil
+	c.dialer.Follow(c.discover)
 }
 
-// discover lets the cluster find its hosts. a holds the hosts of a STATIC cluster.
-func (c *Cluster) discover(a *Assignment) {
+// discover lets the cluster find its hosts.
+func (c *Cluster) discover() {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -488,6 +481,8 @@ func (c *Cluster) discover(a *Assignment) {
 		c.mu.Unlock()
 	default:
 		c.running.Add(1) // until the hosts are updated
+		a := c.assigned
+		c.assigned = nil
 		c.mu.Unlock()
 		c.UpdateHosts(0, a)
 		c.running.Done()

@@ -39,9 +39,7 @@ func picks(c *Cluster, n int) string {
 func started(t testing.TB, change func(*Config), text string) (*rig, *Cluster) {
 	t.Helper()
 	r := newRig(t, change)
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.Start()
 	p := parse(t, text)
 	if _, err := r.AddOrUpdate(p, "v1"); err != nil {
 		t.Fatal(err)

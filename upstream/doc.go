@@ -5,7 +5,7 @@
 //	...
 //	m := upstream.New(upstream.Config{Store: st}) // or the manager of a server: srv.Clusters()
 //	err = m.AddStatic(parsed)
-//	err = m.Start()
+//	m.Start()
 //	defer m.Close()
 //
 //	handle := m.Cluster("backend")  // once: the handle survives updates

@@ -28,9 +28,7 @@ load_assignment:
 	if err := m.AddStatic(parsed); err != nil {
 		panic(err)
 	}
-	if err := m.Start(); err != nil {
-		panic(err)
-	}
+	m.Start()
 	<-m.Ready()
 
 	backend := m.Cluster("backend") // keep it

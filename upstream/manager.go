@@ -260,10 +260,7 @@ func (m *Manager) add(p Parsed, version string, viaAPI bool) (bool, error) {
 	m.applying.Lock() // runtime values may have changed since it was built
 	e.cluster.runtimeChanged()
 	m.applying.Unlock()
-	if err := m.begin(begin); err != nil {
-		m.Remove(p.Config().Name)
-		return false, err
-	}
+	m.begin(begin)
 	m.progress()
 	return true, nil
 }
@@ -363,8 +360,10 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 		}
 		source = s
 	}
+	var assigned *Assignment
 	if c.Type == config.Static {
-		if err := literalOnly(c.Assignment); err != nil {
+		var err error
+		if assigned, err = ResolveAssignment(c.Assignment); err != nil {
 			return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
 		}
 	}
@@ -372,6 +371,7 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
 	}
+	cl.assigned = assigned
 	cl.isLocal = m.c.LocalCluster != "" && c.Name == m.c.LocalCluster
 	return cl, nil
 }
@@ -409,30 +409,25 @@ func (m *Manager) warmLocked(hd *Handle, e *entry) {
 	hd.warming = e
 }
 
-func (m *Manager) begin(list []*Cluster) error {
-	var errs []error
+func (m *Manager) begin(list []*Cluster) {
 	for _, c := range list {
-		if err := c.start(func() { m.clusterReady(c) }); err != nil {
-			errs = append(errs, fmt.Errorf("upstream: cluster %q: %w", c.config.Name, err))
-		}
+		c.start(func() { m.clusterReady(c) })
 	}
-	return errors.Join(errs...)
 }
 
 // Start starts host discovery for all clusters: first for the primary ones and,
 // when they are ready, for the others.
-func (m *Manager) Start() error {
+func (m *Manager) Start() {
 	m.mu.Lock()
 	if m.started || m.closed {
 		m.mu.Unlock()
-		return nil
+		return
 	}
 	m.started = true
 	begin := m.dueLocked()
 	m.mu.Unlock()
-	err := m.begin(begin)
+	m.begin(begin)
 	m.progress()
-	return err
 }
 
 // dueLocked removes and returns the waiting clusters that can start. m.mu must be held.
@@ -467,11 +462,7 @@ func (m *Manager) progress() {
 	}
 	due := m.dueLocked()
 	m.mu.Unlock()
-	if len(due) > 0 {
-		// A static assignment was checked when the cluster was built, so
-		// starting cannot fail.
-		_ = m.begin(due)
-	}
+	m.begin(due)
 }
 
 // closeOnce closes c unless it is closed. The manager's mu must be held.

@@ -42,10 +42,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	if err := m.Start(); err != nil {
-		fmt.Println(err)
-		return
-	}
+	m.Start()
 	<-m.Ready()
 	backend := m.Cluster("backend").Current()
 	for range 3 {

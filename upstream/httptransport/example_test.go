@@ -36,10 +36,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	if err := clusters.Start(); err != nil {
-		fmt.Println(err)
-		return
-	}
+	clusters.Start()
 	<-clusters.Ready() // the host has been checked
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Transport: &httptransport.Transport{

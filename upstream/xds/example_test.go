@@ -53,9 +53,7 @@ resources:
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- client.Run(ctx) }()
-	if err := m.Start(); err != nil {
-		fmt.Println(err)
-	}
+	m.Start()
 	<-m.Ready()
 	fmt.Println(m.Version(), m.Cluster("backend").Current().Config().Name)
 	stop()
