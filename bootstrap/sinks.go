@@ -39,6 +39,7 @@ type Sink struct {
 	JSONLines   *jsonlines.Config
 	Metrics     *metricsservice.Config
 
+	kind     string     // of sinkKinds, unless the name is set
 	grpc     bool       // of OTLP
 	tls      sinkTLS    // of sinks over HTTP and gRPC
 	cluster  string     // of the receiver, if it is one
@@ -52,40 +53,22 @@ type Sink struct {
 // sinkKinds are the keys of which a sink has one.
 var sinkKinds = []string{"statsd", "remote_write", "otlp", "graphite", "json_lines", "metrics_service"}
 
-func (s *Sink) kind() string {
-	switch {
-	case s.StatsD != nil:
-		return "statsd"
-	case s.RemoteWrite != nil:
-		return "remote_write"
-	case s.OTLP != nil:
-		return "otlp"
-	case s.Graphite != nil:
-		return "graphite"
-	case s.JSONLines != nil:
-		return "json_lines"
-	case s.Metrics != nil:
-		return "metrics_service"
-	}
-	return ""
-}
-
 // create makes the sink with the options o.
 func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sink, error) {
 	tls, err := s.tls.config()
 	if err != nil {
 		return nil, err
 	}
-	switch s.kind() {
-	case "statsd":
+	switch {
+	case s.StatsD != nil:
 		c := *s.StatsD
 		c.Options, c.Dial = o, s.dialer(dial)
 		return created(statsdsink.New(c))
-	case "remote_write":
+	case s.RemoteWrite != nil:
 		c := *s.RemoteWrite
 		c.Options, c.HTTP.TLS = o, tls
 		return created(remotewrite.New(c))
-	case "otlp":
+	case s.OTLP != nil:
 		c := *s.OTLP
 		c.Options, c.HTTP.TLS = o, tls
 		if s.grpc {
@@ -94,20 +77,18 @@ func (s *Sink) create(o sinkqueue.Options, dial server.ClusterDialer) (flush.Sin
 			}
 		}
 		return created(otlp.New(c))
-	case "graphite":
+	case s.Graphite != nil:
 		c := *s.Graphite
 		c.Options = o
 		return created(graphite.New(c))
-	case "json_lines":
+	case s.JSONLines != nil:
 		c := *s.JSONLines
 		c.Options = o
 		return created(jsonlines.New(c))
-	case "metrics_service":
-		c := *s.Metrics
-		c.Options, c.Receiver.TLS, c.Dial = o, tls, s.dialer(dial)
-		return created(metricsservice.New(c))
 	}
-	return nil, fmt.Errorf("bootstrap: sink %q has no kind", o.Name)
+	c := *s.Metrics
+	c.Options, c.Receiver.TLS, c.Dial = o, tls, s.dialer(dial)
+	return created(metricsservice.New(c))
 }
 
 // dialer returns a function that connects to the cluster of the receiver, nil if it is
@@ -119,13 +100,8 @@ func (s *Sink) dialer(dial server.ClusterDialer) func(context.Context) (net.Conn
 	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, s.cluster) }
 }
 
-// created returns a sink as the interface, nil if there is an error.
-func created[S flush.Sink](sink S, err error) (flush.Sink, error) {
-	if err != nil {
-		return nil, err
-	}
-	return sink, nil
-}
+// created returns a sink as the interface.
+func created[S flush.Sink](sink S, err error) (flush.Sink, error) { return sink, err }
 
 func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 	o := &s.Options
@@ -151,14 +127,14 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"metrics_service", s.setMetricsService},
 	}
 	seen := d.message(n, path, fields)
-	kind := d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
+	s.kind = d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
 	if _, ok := seen["remote_write"]; ok && !slices.ContainsFunc(o.Tags, func(t tags.Tag) bool { return t.Name == "instance" }) {
 		d.warnf(seen["remote_write"], join(path, "tags"), "without a tag instance, two servers would write the same series")
 	}
-	if at, ok := seen["tags"]; ok && kind == "statsd" && s.StatsD.Format == statsdsink.Plain && len(o.Tags) > 0 {
+	if at, ok := seen["tags"]; ok && s.kind == "statsd" && s.StatsD.Format == statsdsink.Plain && len(o.Tags) > 0 {
 		d.errorf(at, join(path, "tags"), "the format plain has no tags; use the format dogstatsd or graphite")
 	}
-	if at, ok := seen["tags"]; ok && kind == "graphite" && !s.Graphite.Tagged && len(o.Tags) > 0 {
+	if at, ok := seen["tags"]; ok && s.kind == "graphite" && !s.Graphite.Tagged && len(o.Tags) > 0 {
 		d.errorf(at, join(path, "tags"), "lines have no tags; set graphite.tagged to true")
 	}
 }
@@ -374,7 +350,7 @@ func sinksOf(c *Config) (all []*Sink) {
 	}
 	for i, s := range all {
 		named := *s
-		base := cmp.Or(s.Options.Name, s.kind())
+		base := cmp.Or(s.Options.Name, s.kind)
 		name := base
 		for n := 2; used[name] || given[name] && name != s.Options.Name; n++ {
 			name = fmt.Sprintf("%s_%d", base, n)
