@@ -126,15 +126,10 @@ func (a *Admin) set(d *decoder, n *yaml.Node, path string) {
 
 // origin decodes a web origin as browsers send it.
 func origin(to *string) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode {
-			if u, err := url.Parse(n.Value); err == nil && u.Host != "" && u.Scheme+"://"+u.Host == n.Value {
-				*to = n.Value
-				return
-			}
-		}
-		d.errorf(n, path, "%s is not an origin such as https://example.net or http://10.0.0.1:8080", d.show(n, path))
-	}
+	return scalar(to, func(n *yaml.Node) (string, bool) {
+		u, err := url.Parse(n.Value)
+		return n.Value, err == nil && u.Host != "" && u.Scheme+"://"+u.Host == n.Value
+	}, "an origin such as https://example.net or http://10.0.0.1:8080")
 }
 
 func (a *Address) set(d *decoder, n *yaml.Node, path string) {
@@ -193,19 +188,14 @@ func checkSocketPath(d *decoder, n *yaml.Node, path, socket string) {
 // fileMode decodes permission bits: a number as the message form has it, or
 // octal digits in quotes.
 func fileMode(to *int) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode {
-			base := 0 // 0600, 0o600 and 384 as numbers
-			if n.Tag == "!!str" {
-				base = 8 // "0600" and "600"
-			}
-			if v, err := strconv.ParseUint(n.Value, base, 32); err == nil && v <= 0o777 {
-				*to = int(v)
-				return
-			}
+	return scalar(to, func(n *yaml.Node) (int, bool) {
+		base := 0 // 0600, 0o600 and 384 as numbers
+		if n.Tag == "!!str" {
+			base = 8 // "0600" and "600"
 		}
-		d.errorf(n, path, "%s is not a file mode in [0, 0777]", d.show(n, path))
-	}
+		v, err := strconv.ParseUint(n.Value, base, 32)
+		return int(v), err == nil && v <= 0o777
+	}, "a file mode in [0, 0777]")
 }
 
 // socketOption decodes one option of the listening socket.

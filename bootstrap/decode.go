@@ -262,21 +262,26 @@ func headerName(to *string) setter {
 	}
 }
 
-// boolean decodes true or false.
-func boolean(to *bool) setter {
+// scalar decodes a plain value by parse. The error about any other value says that it is not
+// want, which is formatted with args.
+func scalar[T any](to *T, parse func(n *yaml.Node) (T, bool), want string, args ...any) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode && n.Tag == "!!bool" {
-			switch strings.ToLower(n.Value) {
-			case "true":
-				*to = true
-				return
-			case "false":
-				*to = false
+		if n.Kind == yaml.ScalarNode {
+			if v, ok := parse(n); ok {
+				*to = v
 				return
 			}
 		}
-		d.errorf(n, path, "%s is not a boolean (true or false)", d.show(n, path))
+		d.errorf(n, path, "%s is not "+want, append([]any{d.show(n, path)}, args...)...)
 	}
+}
+
+// boolean decodes true or false.
+func boolean(to *bool) setter {
+	return scalar(to, func(n *yaml.Node) (v, ok bool) {
+		v = strings.EqualFold(n.Value, "true")
+		return v, n.Tag == "!!bool" && (v || strings.EqualFold(n.Value, "false"))
+	}, "a boolean (true or false)")
 }
 
 // not decodes the opposite of a boolean.
@@ -291,14 +296,10 @@ func not(to *bool) setter {
 // whole decodes an integer in [lowest, highest]. As in the JSON form of
 // messages, a number may stand in quotes.
 func whole[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64](to *T, lowest, highest int64) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		value, ok := integer(n)
-		if !ok || value < lowest || value > highest {
-			d.errorf(n, path, "%s is not an integer in [%d, %d]", d.show(n, path), lowest, highest)
-			return
-		}
-		*to = T(value)
-	}
+	return scalar(to, func(n *yaml.Node) (T, bool) {
+		v, ok := integer(n)
+		return T(v), ok && v >= lowest && v <= highest
+	}, "an integer in [%d, %d]", lowest, highest)
 }
 
 // integer returns the integer that n is, with or without quotes.
@@ -315,15 +316,10 @@ func integer(n *yaml.Node) (value int64, ok bool) {
 
 // number decodes a number in [lowest, highest].
 func number(to *float64, lowest, highest float64) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode && n.Tag != "!!bool" {
-			if v, err := strconv.ParseFloat(n.Value, 64); err == nil && v >= lowest && v <= highest {
-				*to = v
-				return
-			}
-		}
-		d.errorf(n, path, "%s is not a number in [%v, %v]", d.show(n, path), lowest, highest)
-	}
+	return scalar(to, func(n *yaml.Node) (float64, bool) {
+		v, err := strconv.ParseFloat(n.Value, 64)
+		return v, n.Tag != "!!bool" && err == nil && v >= lowest && v <= highest
+	}, "a number in [%v, %v]", lowest, highest)
 }
 
 // limit decodes a limit: a positive number, or a negative number for no limit,
@@ -357,29 +353,18 @@ var messageDuration = lazyregexp.New(`^-?[0-9]{1,12}(\.[0-9]{1,9})?s$`)
 // duration decodes the JSON form of a duration message (0.25s) in
 // [lowest, highest].
 func duration(to *time.Duration, lowest, highest time.Duration) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode && messageDuration().MatchString(n.Value) {
-			if v, err := time.ParseDuration(n.Value); err == nil && v >= lowest && v <= highest {
-				*to = v
-				return
-			}
-		}
-		d.errorf(n, path, "%s is not a duration in seconds%s, written like 5s or 0.25s", d.show(n, path), span(lowest, highest))
-	}
+	within := span{lowest, highest}
+	return scalar(to, func(n *yaml.Node) (time.Duration, bool) {
+		v, ok := within.parse(n)
+		return v, ok && messageDuration().MatchString(n.Value)
+	}, "a duration in seconds%s, written like 5s or 0.25s", within)
 }
 
 // period decodes a duration of our own settings, in which units may be mixed:
 // 250ms, 90s, 1h30m.
 func period(to *time.Duration, lowest, highest time.Duration) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode {
-			if v, err := time.ParseDuration(n.Value); err == nil && v >= lowest && v <= highest {
-				*to = v
-				return
-			}
-		}
-		d.errorf(n, path, "%s is not a duration%s, written like 250ms, 90s or 24h", d.show(n, path), span(lowest, highest))
-	}
+	within := span{lowest, highest}
+	return scalar(to, within.parse, "a duration%s, written like 250ms, 90s or 24h", within)
 }
 
 // timeLimit decodes a limit in time; a negative one is none.
@@ -395,12 +380,21 @@ func timeLimit(to *time.Duration) setter {
 	}
 }
 
-// span returns the allowed range of a duration as text.
-func span(lowest, highest time.Duration) string {
-	if highest == forever {
-		return fmt.Sprintf(" of at least %s", lowest)
+// span is the allowed range of a duration.
+type span struct{ lowest, highest time.Duration }
+
+// parse returns the duration that n is, false if it is none or out of range.
+func (s span) parse(n *yaml.Node) (time.Duration, bool) {
+	v, err := time.ParseDuration(n.Value)
+	return v, err == nil && v >= s.lowest && v <= s.highest
+}
+
+// String returns the range as error texts show it.
+func (s span) String() string {
+	if s.highest == forever {
+		return fmt.Sprintf(" of at least %s", s.lowest)
 	}
-	return fmt.Sprintf(" in [%s, %s]", lowest, highest)
+	return fmt.Sprintf(" in [%s, %s]", s.lowest, s.highest)
 }
 
 // sizeUnits are the endings of a size, longest first.
@@ -411,14 +405,10 @@ var sizeUnits = []struct {
 
 // size decodes a number of bytes in [lowest, highest], with a unit or without.
 func size(to *int, lowest, highest int64) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
+	return scalar(to, func(n *yaml.Node) (int, bool) {
 		v, ok := byteCount(n)
-		if !ok || v < lowest || v > highest {
-			d.errorf(n, path, "%s is not a size in [%d, %d] bytes, written like 65535, 64KiB or 4MiB", d.show(n, path), lowest, highest)
-			return
-		}
-		*to = int(v)
-	}
+		return int(v), ok && v >= lowest && v <= highest
+	}, "a size in [%d, %d] bytes, written like 65535, 64KiB or 4MiB", lowest, highest)
 }
 
 // byteCount returns the number of bytes that n is, with a unit or without.
@@ -429,7 +419,7 @@ func byteCount(n *yaml.Node) (value int64, ok bool) {
 	for _, unit := range sizeUnits {
 		if digits, ok := strings.CutSuffix(n.Value, unit.name); ok {
 			v, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-			return v * unit.bytes, err == nil && v >= 0 && v <= math.MaxInt64/unit.bytes
+			return v * unit.bytes, err == nil && v >= 0 && v*unit.bytes/unit.bytes == v
 		}
 	}
 	return integer(n)
@@ -490,19 +480,13 @@ func texts(to *[]string) setter { return list(to, text) }
 
 // cidr decodes an address range such as 10.0.0.0/8, or a single address.
 func cidr(to *netip.Prefix) setter {
-	return func(d *decoder, n *yaml.Node, path string) {
-		if n.Kind == yaml.ScalarNode {
-			if p, err := netip.ParsePrefix(n.Value); err == nil {
-				*to = p.Masked()
-				return
-			}
-			if a, err := netip.ParseAddr(n.Value); err == nil && a.Zone() == "" {
-				*to = netip.PrefixFrom(a, a.BitLen())
-				return
-			}
+	return scalar(to, func(n *yaml.Node) (netip.Prefix, bool) {
+		if p, err := netip.ParsePrefix(n.Value); err == nil {
+			return p.Masked(), true
 		}
-		d.errorf(n, path, "%s is not an address range such as 10.0.0.0/8 or ::1/128", d.show(n, path))
-	}
+		a, err := netip.ParseAddr(n.Value)
+		return netip.PrefixFrom(a, a.BitLen()), err == nil && a.Zone() == ""
+	}, "an address range such as 10.0.0.0/8 or ::1/128")
 }
 
 // structure decodes a free-form mapping into plain values: map[string]any,
