@@ -7,36 +7,25 @@ import (
 	"github.com/statsd-admin/statsd-admin/render"
 )
 
-func appendJSONString(b []byte, text string) []byte {
-	b = render.AppendJSONText(append(b, '"'), text)
-	return append(b, '"')
-}
-
-// exactBelow is the first number from which on JavaScript rounds.
-const exactBelow = 1 << 53
-
-// appendExact appends n, quoted if JavaScript would round it.
-func appendExact(b []byte, n uint64) []byte {
-	if n >= exactBelow {
-		return append(strconv.AppendUint(append(b, '"'), n, 10), '"')
-	}
-	return strconv.AppendUint(b, n, 10)
-}
-
+// appendExactSigned appends n, as a string if JavaScript would round it.
 func appendExactSigned(b []byte, n int64) []byte {
-	if n >= exactBelow || n <= -exactBelow {
+	const bound = 1 << 53
+	if n >= bound || n <= -bound {
 		return append(strconv.AppendInt(append(b, '"'), n, 10), '"')
 	}
 	return strconv.AppendInt(b, n, 10)
 }
 
-// appendRate appends a number per second, rounded to thousandths.
-func appendRate(b []byte, r float64) []byte {
+// thousandths rounds a rate, unless it is very high.
+func thousandths(r float64) float64 {
 	if math.Abs(r) < 1e12 {
 		r = math.Round(r*1000)/1000 + 0 // no negative zero
 	}
-	return render.AppendJSONFloat(b, r)
+	return r
 }
+
+// appendRate appends a number per second, rounded to thousandths.
+func appendRate(b []byte, r float64) []byte { return render.AppendJSONFloat(b, thousandths(r)) }
 
 // appendNumbers appends a list of numbers, with null for NaN.
 func appendNumbers(b []byte, list []float64) []byte {

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -226,9 +225,6 @@ func (p *facts) group(x *Explored, g *store.Group) {
 	p.moment("first_seen", g.First)
 	p.moment("last_new", g.Last)
 }
-
-// thousandths rounds a rate.
-func thousandths(r float64) float64 { return math.Round(r*1000) / 1000 }
 
 // nearLimits writes limits that are nearly reached.
 func (p *facts) nearLimits(list []report.Limit) {

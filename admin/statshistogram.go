@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -171,11 +172,11 @@ func (q *histogramQuery) append(b []byte) []byte {
 		return append(b, "}\n"...)
 	}
 	b = append(b, `,"unit":`...)
-	b = appendJSONString(b, q.layout.Unit().String())
+	b = jsontext.AppendString(b, q.layout.Unit().String())
 	b = append(b, `,"error_bound":`...)
 	b = render.AppendJSONFloat(b, q.layout.RelativeError())
 	b = append(b, `,"count":`...)
-	b = appendExact(b, q.sum.Count())
+	b = jsontext.AppendExact(b, q.sum.Count())
 	for _, x := range []struct {
 		name  string
 		value float64
@@ -199,8 +200,8 @@ func (q *histogramQuery) append(b []byte) []byte {
 			}
 			below, upTo := q.sum.Rank(x)
 			b = render.AppendJSONFloat(append(b, '['), x)
-			b = appendExact(append(b, ','), below)
-			b = append(appendExact(append(b, ','), upTo), ']')
+			b = jsontext.AppendExact(append(b, ','), below)
+			b = append(jsontext.AppendExact(append(b, ','), upTo), ']')
 		}
 		b = append(b, ']')
 	}
@@ -212,7 +213,7 @@ func (q *histogramQuery) append(b []byte) []byte {
 			}
 			b = render.AppendJSONFloat(append(b, '['), lower)
 			b = render.AppendJSONFloat(append(b, ','), width)
-			b = append(appendExact(append(b, ','), count), ']')
+			b = append(jsontext.AppendExact(append(b, ','), count), ']')
 			return true
 		})
 		b = append(b, ']')

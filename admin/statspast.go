@@ -10,6 +10,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -130,10 +131,7 @@ func (p *past) AppendValue(dst []byte, c *store.Cursor) []byte {
 		growth = math.Float64frombits(now) - math.Float64frombits(was)
 	}
 	if p.seconds != 0 {
-		growth /= p.seconds
-		if math.Abs(growth) < 1e12 {
-			growth = math.Round(growth*1000) / 1000
-		}
+		growth = thousandths(growth / p.seconds)
 	}
 	return store.AppendFloat(dst, growth+0) // no negative zero
 }
@@ -198,9 +196,9 @@ func (s *Server) statsHistory(w *Response, r *Request) error {
 	return s.findStat(w, r, func(c *store.Cursor) error {
 		points, complete := s.src.History.Series(c, since)
 		b := append([]byte(nil), `{"v":1,"name":`...)
-		b = appendJSONString(b, c.Name())
+		b = jsontext.AppendString(b, c.Name())
 		b = append(b, `,"kind":`...)
-		b = appendJSONString(b, c.Kind().Word())
+		b = jsontext.AppendString(b, c.Kind().Word())
 		b = append(b, `,"id":`...)
 		b = strconv.AppendUint(b, c.Ref(), 10)
 		b = append(b, `,"complete_since":`...)
@@ -233,7 +231,7 @@ func appendPoint(b []byte, c *store.Cursor, p *history.Point) []byte {
 		if p.Stats == nil || p.Stats.Count() == 0 {
 			return append(b, "0,0,null"...)
 		}
-		b = appendExact(b, p.Stats.Count())
+		b = jsontext.AppendExact(b, p.Stats.Count())
 		b = append(b, ',')
 		b = appendRate(b, p.PerSecond(c))
 		return appendNumbers(append(b, ','), p.Stats.Quantiles(nil, []float64{0.5, 0.9, 0.99}))
@@ -242,7 +240,7 @@ func appendPoint(b []byte, c *store.Cursor, p *history.Point) []byte {
 	switch {
 	case c.Kind() == store.KindCounter:
 		// Without the part that a reset hides, the values of a day would have steps.
-		b = appendExact(b, p.Raw)
+		b = jsontext.AppendExact(b, p.Raw)
 	case c.Whole():
 		b = appendExactSigned(b, int64(p.Raw))
 	default:

@@ -55,7 +55,7 @@ func (j *jsonWriter) appendName(dst []byte, c *store.Cursor) []byte {
 		return c.AppendName(dst)
 	}
 	j.name = c.AppendName(j.name[:0])
-	return AppendJSONText(dst, j.name)
+	return jsontext.AppendText(dst, j.name)
 }
 
 func (j *jsonWriter) texts(v *store.View, o *Options) error {
@@ -66,7 +66,7 @@ func (j *jsonWriter) texts(v *store.View, o *Options) error {
 	c := sel.byName(v, store.Texts)
 	for c.Next() { // none is hidden, see wants
 		dst := append(j.appendName(j.next(j.out.buf), &c), `","value":"`...)
-		j.out.buf = append(AppendJSONText(dst, c.Text()), `"}`...)
+		j.out.buf = append(jsontext.AppendText(dst, c.Text()), `"}`...)
 		if err := j.out.spill(); err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func (j *jsonWriter) scalars(v *store.View, o *Options) error {
 	hosts, err := sel.endpoints(v.Store())
 	for i := range hosts {
 		for _, s := range hosts[i].stats {
-			dst := AppendJSONText(j.next(j.out.buf), hosts[i].prefix)
-			dst = append(AppendJSONText(dst, s.Name), `","value":`...)
+			dst := jsontext.AppendText(j.next(j.out.buf), hosts[i].prefix)
+			dst = append(jsontext.AppendText(dst, s.Name), `","value":`...)
 			j.out.buf = append(strconv.AppendUint(dst, s.Value, 10), '}')
 		}
 		if err := j.out.spill(); err != nil {
@@ -234,9 +234,3 @@ func appendJSONBins(dst []byte, s *histogram.Stats) []byte {
 	})
 	return append(dst, ']')
 }
-
-// AppendJSONText appends s as the contents of a JSON string. Besides the
-// escapes that JSON requires, it escapes '<' and '>', so that no HTML parser
-// finds a tag in it, and the two line separators that JavaScript does not
-// allow. Invalid UTF-8 becomes U+FFFD.
-func AppendJSONText[T string | []byte](dst []byte, s T) []byte { return jsontext.AppendText(dst, s) }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -46,11 +47,10 @@ func (e *event) name(c *store.Cursor) {
 	e.names = open(e.names, c.Ref())
 	e.names = append(e.names, `,"`...)
 	e.names = append(e.names, c.Kind().Word()...)
-	e.names = append(e.names, `","`...)
-	e.text = c.AppendName(e.text[:0])
-	e.names = render.AppendJSONText(e.names, e.text)
-	created := c.Created()
 	e.names = append(e.names, `",`...)
+	e.text = c.AppendName(e.text[:0])
+	e.names = append(jsontext.AppendString(e.names, e.text), ',')
+	created := c.Created()
 	if created.IsZero() {
 		created = time.UnixMilli(0)
 	}
@@ -77,13 +77,11 @@ func (e *event) row(c *store.Cursor, delta uint64) error {
 	b := append(open(e.rows, c.Ref()), ',')
 	switch c.Kind() {
 	case store.KindText:
-		b = append(b, '"')
-		b = render.AppendJSONText(b, c.Text())
-		b = append(b, '"')
+		b = jsontext.AppendString(b, c.Text())
 	case store.KindHistogram:
 		b = e.histogram(b, c.Histogram().Snapshot().Cumulative.Count(), delta, c)
 	case store.KindCounter:
-		b = appendUint(b, c.Uint())
+		b = jsontext.AppendExact(b, c.Uint())
 		b = e.rate(append(b, ','), delta)
 	default:
 		b = e.gauge(b, c)
@@ -94,7 +92,7 @@ func (e *event) row(c *store.Cursor, delta uint64) error {
 }
 
 func (e *event) histogram(b []byte, count, delta uint64, c *store.Cursor) []byte {
-	b = appendUint(b, count)
+	b = jsontext.AppendExact(b, count)
 	b = e.rate(append(b, ','), delta)
 	interval := c.Histogram().Snapshot().Interval
 	if interval.Count() == 0 {
@@ -121,16 +119,6 @@ func (e *event) gauge(b []byte, c *store.Cursor) []byte {
 		return append(b, '"')
 	}
 	return append(b, e.text...)
-}
-
-// appendUint appends n, quoted if JavaScript would round it.
-func appendUint(b []byte, n uint64) []byte {
-	if n >= exact {
-		b = append(b, '"')
-		b = strconv.AppendUint(b, n, 10)
-		return append(b, '"')
-	}
-	return strconv.AppendUint(b, n, 10)
 }
 
 // rate appends the growth per second, rounded to thousandths.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -134,19 +135,9 @@ func (h *History) Add(snap *store.Snapshot) {
 		f.hists = append(f.hists, interval{ref, s.Interval})
 		return true
 	})
-	slices.SortFunc(f.hists, func(a, b interval) int { return compare(a.ref, b.ref) })
+	slices.SortFunc(f.hists, func(a, b interval) int { return cmp.Compare(a.ref, b.ref) })
 	h.append(0, f)
 	h.fit(0)
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // baseOf finds the values of references, many of one block after each other.
@@ -280,7 +271,7 @@ func (h *History) join(list []*frame) *frame {
 	for ref, s := range merged {
 		out.hists = append(out.hists, interval{ref, s})
 	}
-	slices.SortFunc(out.hists, func(a, b interval) int { return compare(a.ref, b.ref) })
+	slices.SortFunc(out.hists, func(a, b interval) int { return cmp.Compare(a.ref, b.ref) })
 	return out
 }
 

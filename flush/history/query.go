@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -117,7 +118,7 @@ func (f *frame) change(k store.Kind, ref uint64) uint64 {
 
 // histogram returns the values recorded to a histogram in f, nil if there are none.
 func (f *frame) histogram(ref uint64) *histogram.Stats {
-	n, ok := slices.BinarySearchFunc(f.hists, ref, func(x interval, ref uint64) int { return compare(x.ref, ref) })
+	n, ok := slices.BinarySearchFunc(f.hists, ref, func(x interval, ref uint64) int { return cmp.Compare(x.ref, ref) })
 	if !ok {
 		return nil
 	}
@@ -134,12 +135,7 @@ type Latest struct {
 // [History.Series], it is meant for the stats of a whole store: the cost
 // depends on how many changed.
 func (h *History) Latest() *Latest {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	l := &Latest{step: new(frame), counters: make(map[blockOf]*sums)}
-	if n := len(h.levels[0]); n > 0 {
-		l.step = h.levels[0][n-1]
-	}
+	l := &Latest{step: h.lastStep(), counters: make(map[blockOf]*sums)}
 	for r := l.step.counters.reader(); r.next(); {
 		s := new(sums)
 		s.add(&r)
@@ -166,16 +162,21 @@ func (l *Latest) PerSecond(c *store.Cursor) float64 {
 	return p.PerSecond(c)
 }
 
+// lastStep returns the last step, an empty one before the first flush.
+func (h *History) lastStep() *frame {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if n := len(h.levels[0]); n > 0 {
+		return h.levels[0][n-1]
+	}
+	return new(frame)
+}
+
 // LastRates yields the stats that changed in the last step, by [store.Cursor.Ref]:
 // counters with their increments per second and histograms with their values per
 // second.
 func (h *History) LastRates(yield func(ref uint64, perSecond float64) bool) {
-	h.mu.RLock()
-	step := new(frame)
-	if n := len(h.levels[0]); n > 0 {
-		step = h.levels[0][n-1]
-	}
-	h.mu.RUnlock()
+	step := h.lastStep()
 	seconds, more := secondsOf(step.start, step.end), true
 	for r := step.counters.reader(); more && r.next(); {
 		r.each(func(slot int, diff uint64) bool {

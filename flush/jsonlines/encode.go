@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/jsontext"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -27,7 +28,7 @@ func (s *Sink) describe(c *store.Cursor) bool {
 		s.queue.Skipped()
 		return false
 	}
-	b := appendString(append(s.stat[:0], `"name":`...), s.name)
+	b := jsontext.AppendString(append(s.stat[:0], `"name":`...), s.name)
 	before := len(b)
 	s.cfg.EachTag(c, func(name string, value []byte) {
 		if len(b) == before {
@@ -35,17 +36,13 @@ func (s *Sink) describe(c *store.Cursor) bool {
 		} else {
 			b = append(b, ',')
 		}
-		b = appendString(append(appendString(b, name), ':'), value)
+		b = jsontext.AppendString(append(jsontext.AppendString(b, name), ':'), value)
 	})
 	if len(b) > before {
 		b = append(b, '}')
 	}
 	s.stat = b
 	return true
-}
-
-func appendString[T string | []byte](dst []byte, text T) []byte {
-	return append(render.AppendJSONText(append(dst, '"'), text), '"')
 }
 
 // begin begins a line of the described stat.

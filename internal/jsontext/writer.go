@@ -248,7 +248,17 @@ func appendDecimals(dst []byte, nanos int) []byte {
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string; see [AppendText].
-func AppendString(dst []byte, s string) []byte { return append(AppendText(append(dst, '"'), s), '"') }
+func AppendString[T string | []byte](dst []byte, s T) []byte {
+	return append(AppendText(append(dst, '"'), s), '"')
+}
+
+// AppendExact appends a whole number, as a string from 2^53 on, where JavaScript rounds.
+func AppendExact(dst []byte, n uint64) []byte {
+	if n >= 1<<53 {
+		return append(strconv.AppendUint(append(dst, '"'), n, 10), '"')
+	}
+	return strconv.AppendUint(dst, n, 10)
+}
 
 // AppendText appends s as the contents of a JSON string. Angle brackets are escaped, so
 // that the text is harmless when interpreted as HTML, and the line separators that
