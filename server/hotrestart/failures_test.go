@@ -163,6 +163,52 @@ func TestHalfABatch(t *testing.T) {
 	}
 }
 
+// lateProcess is asked for its last stats while the acknowledgement of the ones before is
+// under way.
+type lateProcess struct {
+	*fake
+	before func()
+}
+
+func (p lateProcess) Stats(yield func(*store.ExportedStat) bool) {
+	p.before()
+	p.fake.Stats(yield)
+}
+
+// TestAcknowledgementBeforeAFailedHandoff: a parent that cannot hand over its last stats
+// flushes them itself, and no increments that the successor acknowledged before it died.
+func TestAcknowledgementBeforeAFailedHandoff(t *testing.T) {
+	w := newWorld(t)
+	conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	l := &link{conn: conn, timeout: time.Minute}
+	ask := func(k kind, payload []byte) {
+		t.Helper()
+		if _, err := l.call(k, payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(askHello, hello{1, true}.append(nil))
+	ask(askCommit, []byte{0})
+	w.process.has(samples()...)
+	h := w.Part()
+	err = h.Finish(lateProcess{w.process, func() {
+		if err := l.send(tellAck, []byte{1}); err != nil {
+			t.Error(err)
+		}
+		_ = conn.Close()
+	}})
+	if err == nil {
+		t.Error("the last stats have no reader")
+	}
+	if did := w.process.done(); did != "commit stats stats ack" {
+		t.Errorf("the parent did %s", did)
+	}
+}
+
 // TestUnsentQuestion: a question that cannot be sent fails without waiting for an answer,
 // though the parent keeps the connection open.
 func TestUnsentQuestion(t *testing.T) {

@@ -405,16 +405,16 @@ func (t *Handoff) Finish(process Process) error {
 	p.finished = true
 	p.mu.Unlock()
 	_ = t.link.conn.CloseWrite() // the successor may be gone
-	if t.err != nil || !p.with.stats {
+	if !p.with.stats {
 		return t.err
 	}
-	select {
+	select { // also after an error: an acknowledgement of the batch before may have arrived
 	case <-p.quiet:
 	case <-time.After(t.link.timeout):
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.acked < p.batch && p.link == nil {
+	if t.err == nil && p.acked < p.batch && p.link == nil {
 		t.err = errors.New("hotrestart: the successor did not acknowledge the last stats")
 	}
 	return t.err
