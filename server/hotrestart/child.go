@@ -52,7 +52,7 @@ type Child struct {
 	mu      sync.Mutex // held during a question; guards the rest
 	gone    error      // why there is no parent any more
 	applied uint64     // the last batch of stats that was taken
-	whole   bool       // batches are applied as a whole: Commit was asked for
+	commits bool       // Commit was asked for
 	parts   []message  // of a batch that is not complete
 	usage   Usage
 }
@@ -220,7 +220,7 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 	if c.gone != nil {
 		return fmt.Errorf("%w: %w", ErrGone, c.gone)
 	}
-	c.whole = c.whole || k == askCommit
+	c.commits = c.commits || k == askCommit
 	sent := c.link.send(k, binary.AppendUvarint(nil, c.applied)) // the last words of a parent that has ended can still be read
 	wait := c.link.timeout
 	if k == askSockets { // the parent first ends its own, and may wait as long for that
@@ -238,7 +238,7 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 			c.leave(errors.Join(sent, err))
 			break
 		}
-		done, err := c.take(&m, socket)
+		done, err := c.take(&m, k, socket)
 		if err != nil {
 			m.close()
 			c.leave(err)
@@ -272,8 +272,9 @@ func (c *Child) apply() error {
 	return nil
 }
 
-// take takes one message and reports whether it completes the answer.
-func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
+// take takes one message of the answer to question k and reports whether it completes
+// the answer.
+func (c *Child) take(m *message, k kind, socket func(Socket)) (done bool, err error) {
 	r := reader{b: m.payload}
 	switch {
 	case m.kind == answerDone || m.kind == answerBye:
@@ -297,11 +298,11 @@ func (c *Child) take(m *message, socket func(Socket)) (done bool, err error) {
 		return true, refusal(m.payload)
 	case (m.kind == answerStats || m.kind == answerParcels) && c.to.Stat != nil:
 		m.close()
-		if c.whole || m.kind == answerParcels {
-			c.parts = append(c.parts, *m)
-			return false, nil
+		if k == askStats && !c.commits && m.kind == answerStats { // the parent keeps flushing what these are copies of
+			return false, parseStats(m.payload, c.to.Stat)
 		}
-		return false, parseStats(m.payload, c.to.Stat)
+		c.parts = append(c.parts, *m)
+		return false, nil
 	case m.kind == answerSocket && socket != nil:
 		s := Socket{Address: r.text(), Files: m.files}
 		if err := r.done(); err != nil {

@@ -140,10 +140,17 @@ func dialFake(t *testing.T, to Successor, play func(*link)) *Child {
 	return c
 }
 
-// TestHalfABatch: of a batch that breaks off after the commit nothing is applied,
-// because the parent still has it to flush.
+// TestHalfABatch: of a batch that breaks off nothing is applied, because the parent still
+// has it to flush, unless it is a copy before the commit.
 func TestHalfABatch(t *testing.T) {
-	for _, commits := range []bool{false, true} {
+	for _, tt := range []struct {
+		name string
+		ask  func(*Child) error
+		want int
+	}{
+		{"stats", (*Child).Stats, 1}, {"commit", (*Child).Commit, 0},
+		{"usage", (*Child).Watch, 0}, // a parent that ends sends its last stats unasked
+	} {
 		n := 0
 		c := dialFake(t, Successor{Stat: func(*store.ExportedStat) { n++ }}, func(l *link) {
 			for range 2 { // the greeting and the question
@@ -153,12 +160,8 @@ func TestHalfABatch(t *testing.T) {
 			}
 			_ = l.send(answerStats, appendStat(nil, &samples()[0]))
 		})
-		ask, want := c.Stats, 1
-		if commits {
-			ask, want = c.Commit, 0
-		}
-		if err := ask(); !errors.Is(err, ErrDied) || n != want {
-			t.Errorf("commit %t: %d stats, want %d; %v", commits, n, want, err)
+		if err := tt.ask(c); !errors.Is(err, ErrDied) || n != tt.want {
+			t.Errorf("%s: %d stats, want %d; %v", tt.name, n, tt.want, err)
 		}
 	}
 }

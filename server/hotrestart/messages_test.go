@@ -348,7 +348,7 @@ func TestAnswerWithFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := message{kind: tt.kind, payload: tt.payload, files: []*os.File{f}}
-			_, err = c.take(&m, nil)
+			_, err = c.take(&m, askStats, nil)
 			if (err == nil) != tt.ok {
 				t.Errorf("%s: %v", tt.name, err)
 			}

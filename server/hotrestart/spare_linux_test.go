@@ -45,7 +45,7 @@ func TestConnectionWithoutDescriptor(t *testing.T) {
 			continue
 		}
 		c := &Child{cfg: Config{}.withDefaults(), to: Successor{Connection: func(Connection) { t.Error("a connection without a file") }}}
-		if done, err := c.take(&m, nil); done || err != nil {
+		if done, err := c.take(&m, askUsage, nil); done || err != nil {
 			t.Errorf("kind %d: done %t, %v", kind, done, err)
 		}
 	}
