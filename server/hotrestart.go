@@ -133,7 +133,7 @@ func (h *hotRestart) join() (err error) {
 	if h.cfg.RestartEpoch == 0 {
 		return nil
 	}
-	to := hotrestart.Successor{Connection: h.adopt}
+	to := hotrestart.Successor{Connection: h.adopt, Serve: h.mayServe}
 	if !h.cfg.SkipParentStats {
 		var find func(*store.ExportedStat) any
 		if h.s.statsd != nil {
@@ -367,6 +367,10 @@ func (h *hotRestart) adoptNow(c hotrestart.Connection) {
 	}
 }
 
+// mayServe makes a process serve whose predecessor ends, or reports false if it is
+// shutting down. While it binds its sockets, it serves once it has them.
+func (h *hotRestart) mayServe() bool { return h.before == nil || h.begin() }
+
 // begin starts accepting and flushing, once. It reports false if the server is
 // shutting down.
 func (h *hotRestart) begin() bool {
@@ -521,6 +525,9 @@ func (h *hotRestart) warm(ctx context.Context, watch <-chan time.Time) (live fun
 				err = h.before.Watch()
 			}
 		case <-ctx.Done():
+			return nil, nil
+		}
+		if errors.Is(err, hotrestart.ErrLeft) { // the end of this process came first
 			return nil, nil
 		}
 		if err != nil && !parentEnded(err) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -339,5 +340,83 @@ func TestUptimeOfAllEpochs(t *testing.T) {
 		if got := s.uptime(now); got != want {
 			t.Errorf("began %v from now: up for %v, want %v", began, got, want)
 		}
+	}
+}
+
+// bystander is a predecessor that counts what its successor acknowledges.
+type bystander struct {
+	hotrestart.Process
+	commit, stats func()
+	acked         *atomic.Int64
+	lost          chan bool
+}
+
+func (bystander) Ready() error { return nil }
+func (bystander) Origin() hotrestart.Origin {
+	return hotrestart.Origin{Start: time.Unix(1, 0), Generation: 1}
+}
+func (bystander) Sockets() ([]hotrestart.Socket, error) { return nil, nil }
+func (bystander) Parcels() []flush.Parcel               { return nil }
+func (bystander) Usage() hotrestart.Usage               { return hotrestart.Usage{} }
+func (b bystander) Commit()                             { b.acked.Store(0); b.commit() }
+func (b bystander) Acknowledged()                       { b.acked.Add(1) }
+func (b bystander) Lost(replaced bool)                  { b.lost <- replaced }
+func (b bystander) Stats(yield func(*store.ExportedStat) bool) {
+	b.stats()
+	yield(&store.ExportedStat{Name: "hits", Delta: 5})
+	yield(&store.ExportedStat{Name: "load", Kind: store.KindGauge, Value: 4})
+}
+
+// TestStoppedInATakeOver: a successor that is stopped before it serves ends without an
+// error. It never serves, and the predecessor keeps all increments.
+func TestStoppedInATakeOver(t *testing.T) {
+	if hotrestart.Version() == "disabled" {
+		t.Skip("no hot restarts here")
+	}
+	for name, stops := range map[string]func(h *hotRestart, b *bystander){
+		"in the commit":        func(h *hotRestart, b *bystander) { b.commit = func() { h.part() } },
+		"just after it":        func(h *hotRestart, b *bystander) { b.commit = func() { h.stop() } },
+		"as its parent is too": func(h *hotRestart, b *bystander) { b.stats = func() { h.stop() } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "hot")
+			p, err := hotrestart.Listen(hotrestart.Config{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, _ := made(t, Config{HotRestart: &HotRestart{SocketPath: path, RestartEpoch: 1}})
+			b := bystander{commit: func() {}, stats: func() {}, acked: new(atomic.Int64), lost: make(chan bool, 1)}
+			stops(s.hot, &b)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- p.Run(ctx, b) }()
+			if err := s.hot.join(); err != nil {
+				t.Fatal(err)
+			}
+			if name == "as its parent is too" {
+				h := p.Part()
+				go func() {
+					if h.Finish(b) == nil {
+						t.Error("the parent leaves its last stats to a process that ends")
+					}
+					b.lost <- false
+				}()
+			} else {
+				s.commit(func() {})
+			}
+			watch := make(chan time.Time, 1)
+			watch <- time.Time{}
+			if live, err := s.hot.warm(t.Context(), watch); live != nil || err != nil {
+				t.Errorf("the process goes live: %t, %v", live != nil, err)
+			}
+			s.hot.abandon()
+			if <-b.lost || b.acked.Load() != 0 || (*followed)(s.hot).Serving() {
+				t.Errorf("the process serves, or has acknowledged %d batches", b.acked.Load())
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -26,6 +26,8 @@ var (
 	ErrEnded = errors.New("it has ended")
 	// ErrDied means that the process of the parent is dead.
 	ErrDied = errors.New("it has died")
+	// ErrLeft means that this process has closed the connection.
+	ErrLeft = errors.New("this process has left it")
 )
 
 // Successor receives what a parent hands over.
@@ -39,6 +41,10 @@ type Successor struct {
 	// Connection is called with each connection and owns its file. If nil,
 	// connections are closed.
 	Connection func(Connection)
+	// Serve is called when a parent that ends has handed over everything. It returns
+	// false if this process ends without having served. The parent then flushes its
+	// last stats itself. Optional.
+	Serve func() bool
 }
 
 // Child is the successor's side of a hot restart. Its methods are safe for
@@ -179,7 +185,7 @@ func (c *Child) Close() {
 	c.link.stop() // a question that is under way
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leave(errLeft)
+	c.leave(ErrLeft)
 }
 
 // AwaitEnd waits until the process of the parent of cfg has closed its sockets, for
@@ -195,16 +201,13 @@ func AwaitEnd(cfg Config) {
 	}
 }
 
-// errLeft is why a parent is gone whose connection this process has closed.
-var errLeft = errors.New("this process has left it")
-
 // leave ends the connection. c.mu must be held. The part of a batch that has arrived
 // is dropped, since the parent, unless it is dead, flushes it.
 func (c *Child) leave(why error) {
 	if c.gone == nil {
 		c.parts = nil
 		if why == nil {
-			why = errLeft
+			why = ErrLeft
 		}
 		c.gone = why
 		_ = c.link.conn.Close() // nothing that was sent matters any more
@@ -232,7 +235,9 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 	for c.gone == nil {
 		m, err := c.link.receive(wait)
 		if err != nil {
-			if lost(err) && !c.cfg.alive(c.cfg.Epoch-1, true) {
+			if c.link.stopped.Load() {
+				err = ErrLeft
+			} else if lost(err) && !c.cfg.alive(c.cfg.Epoch-1, true) {
 				err = ErrDied
 			}
 			c.leave(errors.Join(sent, err))
@@ -286,11 +291,18 @@ func (c *Child) take(m *message, k kind, socket func(Socket)) (done bool, err er
 		if err := c.apply(); err != nil {
 			return true, err
 		}
-		if batch != c.applied { // before this process flushes, and may be killed
-			c.applied = batch
+		bye := m.kind == answerBye
+		if bye && c.to.Serve != nil && !c.to.Serve() {
+			return true, ErrLeft
+		}
+		// Each flush asks for stats before, and this process may be killed after it. After
+		// Commit it may still give up before it serves: the next question acknowledges.
+		acknowledge := batch != c.applied && (bye || k != askCommit)
+		c.applied = batch
+		if acknowledge {
 			_ = c.link.send(tellAck, binary.AppendUvarint(nil, c.applied)) // the next question repeats it
 		}
-		if m.kind == answerBye {
+		if bye {
 			c.leave(ErrEnded)
 		}
 		return true, nil
