@@ -165,16 +165,14 @@ func (h *hotRestart) join() (err error) {
 	}
 	h.setOrigin(hotrestart.Origin{Start: before.Origin().Start, Generation: before.Origin().Generation + 1})
 	sockets, err := before.Sockets()
-	if parentEnded(err) {
-		before.Close()
-		h.goOnAlone(err)
-		return nil
-	}
-	if err != nil {
+	if err != nil && !parentEnded(err) {
 		before.Close()
 		return err
 	}
 	h.before = before
+	if err != nil { // it may have handed over its connections and stats
+		h.goOnAlone(err)
+	}
 	h.distribute(sockets)
 	return nil
 }

@@ -420,3 +420,61 @@ func TestStoppedInATakeOver(t *testing.T) {
 		})
 	}
 }
+
+// leaver is a predecessor that ends as soon as it has greeted its successor.
+type leaver struct {
+	bystander
+	p *hotrestart.Parent
+}
+
+func (l leaver) Origin() hotrestart.Origin {
+	go func() {
+		if h := l.p.Part(); h.Finish(l) != nil {
+			l.lost <- true
+		}
+	}()
+	return l.bystander.Origin()
+}
+
+// TestParentEndsBeforeItsSockets: its counters go on, and its gauges end with it.
+func TestParentEndsBeforeItsSockets(t *testing.T) {
+	if hotrestart.Version() == "disabled" {
+		t.Skip("no hot restarts here")
+	}
+	for tries := range 20 {
+		path := filepath.Join(t.TempDir(), "hot")
+		p, err := hotrestart.Listen(hotrestart.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, log := made(t, Config{HotRestart: &HotRestart{SocketPath: path, RestartEpoch: 1}})
+		hits := s.store.Root().Counter("hits")
+		l := leaver{bystander{commit: func() {}, stats: func() {}, acked: new(atomic.Int64), lost: make(chan bool, 1)}, p}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx, l) }()
+		time.AfterFunc(50*time.Millisecond, p.Close) // the successor waits for the end
+		if err := s.hot.join(); err != nil {
+			t.Fatal(err)
+		}
+		s.commit(func() {})
+		if live, _ := s.hot.warm(t.Context(), nil); live == nil || !(*followed)(s.hot).Serving() {
+			t.Error("the process does not go live")
+		}
+		if got := hits.Value(); got != 5 {
+			t.Errorf("a counter has %d, want 5", got)
+		}
+		if s.store.Has(false, "load") {
+			t.Error("the gauge of the ended process is shown")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(log.String(), "continuing without it") {
+			return
+		}
+		t.Logf("try %d: the successor was faster", tries)
+	}
+	t.Error("the parent never ends first")
+}
