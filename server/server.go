@@ -716,11 +716,16 @@ func (s *Server) whenServing(run func(context.Context) error, otherwise func()) 
 		case <-s.serving:
 			return run(ctx)
 		case <-ctx.Done():
-			if otherwise != nil {
-				otherwise()
-			}
-			return nil
 		}
+		select {
+		case <-s.serving: // both: the last flush is part of run
+			return run(ctx)
+		default:
+		}
+		if otherwise != nil {
+			otherwise()
+		}
+		return nil
 	}
 }
 

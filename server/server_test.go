@@ -213,6 +213,26 @@ func TestQuit(t *testing.T) {
 	})
 }
 
+// TestEndBeforeTheStart: a server whose context is done already flushes once, too.
+func TestEndBeforeTheStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		sink := &counting{}
+		s, err := server.New(withLoggers(t, server.Config{Flush: flush.Config{Sinks: []flush.Sink{sink}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Store().ScopeWith("", store.ScopeOptions{Network: true}).Counter("hits").Inc()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if sink.sum != 1 {
+			t.Fatalf("the sink got %d increments, want 1", sink.sum)
+		}
+	}
+}
+
 func TestTakenPort(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
