@@ -6,6 +6,19 @@ import (
 	"time"
 )
 
+// respond sends the answer to r, or the refusal if there is one.
+func (s *Server) respond(t transport, r *Request, refused *refusal, foreign bool, start time.Time) (w *Response, err error) {
+	w = s.response(t, r)
+	if refused != nil {
+		t.hangUp()
+		err = w.finish(w.text(refused.status, refused.reason))
+	} else {
+		err = s.answer(w, r, foreign)
+	}
+	s.done(w, r, start, err)
+	return w, err
+}
+
 // answer runs the checks and the handler for a well-framed request, and completes the
 // response. foreign is set if the request names a second host that is not accepted.
 func (s *Server) answer(w *Response, r *Request, foreign bool) error {
@@ -267,14 +280,7 @@ func (s *Server) Request(method, pathAndQuery string, body []byte, header ...Fie
 		principal: Principal{Role: RoleAdmin}}
 	r.setTarget(pathAndQuery)
 	reply := new(Reply)
-	w := s.response(memory{reply, s.session()}, r)
-	var err error
-	if refused := s.checkOwn(r); refused != nil {
-		err = w.finish(w.text(refused.status, refused.reason))
-	} else {
-		err = s.answer(w, r, false)
-	}
-	s.done(w, r, start, err)
+	w, err := s.respond(memory{reply, s.session()}, r, s.checkOwn(r), false, start)
 	if w.stage == stageDone && w.cut {
 		reply.Err = err
 	}

@@ -77,20 +77,14 @@ func (s *Server) serveHTTP(ctx *fasthttp.RequestCtx) {
 	r.setTarget(pathAndQuery)
 	r.host = r.Header("host")
 
-	x := s.exchange(c, r)
-	w := s.response(x, r)
-	var err error
-	switch {
-	case refused != nil:
-		x.closing, c.linger = true, true
-		err = w.finish(w.text(refused.status, refused.reason))
-	default:
-		if authority != "" {
-			r.host = authority
-		}
-		err = s.answer(w, r, authority != "" && !s.hosts.accepts(r.Header("host"), r.listener))
+	foreign := false
+	if authority != "" && refused == nil {
+		foreign = !s.hosts.accepts(r.host, r.listener)
+		r.host = authority
 	}
-	s.done(w, r, start, err)
+	x := s.exchange(c, r)
+	c.linger = refused != nil
+	_, _ = s.respond(x, r, refused, foreign, start)
 	c.line, c.bytes = false, false
 	c.busy.Store(false)
 	if x.closing || isClosed(s.session()) {
@@ -139,29 +133,26 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	h := &ctx.Request.Header
 	// The method is unknown: the library would report GET.
 	r := &Request{proto: string(h.Protocol()), peer: peerName(c), listener: c.listener, closing: s.session()}
-	status, reason := 400, "malformed request\n"
+	refused := &refusal{400, "malformed request\n"}
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
 	switch {
 	case errors.Is(err, errBareLF):
-		reason = "malformed request: lines must end in CR LF\n"
+		refused.reason = "malformed request: lines must end in CR LF\n"
 	case errors.As(err, &small) && c.line:
-		status, reason = 431, "request header too large\n"
+		refused = &refusal{431, "request header too large\n"}
 	case errors.As(err, &small):
-		status, reason = 414, "request target too long\n"
+		refused = &refusal{414, "request target too long\n"}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		refused := s.limits.bodyTooLarge()
-		status, reason = refused.status, refused.reason
+		refused = s.limits.bodyTooLarge()
 		r.method = string(h.Method())
 		_, pathAndQuery, _ := splitTarget(string(h.RequestURI()))
 		r.setTarget(pathAndQuery)
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
-		status, reason = 408, "the request did not arrive in time\n"
+		refused = &refusal{408, "the request did not arrive in time\n"}
 	}
-	x := s.exchange(c, r)
-	x.closing, c.linger = true, true
-	w := s.response(x, r)
-	s.done(w, r, start, w.finish(w.text(status, reason)))
+	c.linger = true
+	_, _ = s.respond(s.exchange(c, r), r, refused, false, start)
 }
 
 // rejectConnection answers a connection over the limit. With TLS there is no

@@ -55,15 +55,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 	if r.listener.open && r.principal.Name == "" {
 		s.warnExposed()
 	}
-	w := s.response(t, r)
-	var err error
-	if refused != nil {
-		t.hangUp()
-		err = w.finish(w.text(refused.status, refused.reason))
-	} else {
-		err = s.answer(w, r, false)
-	}
-	s.done(w, r, start, err)
+	_, _ = s.respond(t, r, refused, false, start)
 	if t.unwatch != nil {
 		t.unwatch()
 	}

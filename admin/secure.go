@@ -83,10 +83,7 @@ func (s *Server) answerPlain(c *conn, err error) {
 	}
 	plain := &conn{Conn: c.below, below: c.below, listener: c.listener, peer: c.peer, linger: true}
 	r := &Request{proto: "HTTP/1.1", peer: peerName(c), from: c.peer, listener: c.listener, closing: s.session()}
-	x := s.exchange(plain, r)
-	x.closing = true
-	w := s.response(x, r)
-	s.done(w, r, s.now(), w.finish(w.text(400, "this port speaks TLS: use https\n")))
+	_, _ = s.respond(s.exchange(plain, r), r, &refusal{400, "this port speaks TLS: use https\n"}, false, s.now())
 	_ = plain.Close()
 }
 
