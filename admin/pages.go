@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -189,9 +188,6 @@ func (p *page) command(e *Endpoint, node string) {
 // favicon serves the path that browsers request on their own.
 func (s *Server) favicon(w *Response, _ *Request) error {
 	icon := s.assets.Find(s.assets.Path("icon.svg"))
-	if icon == nil {
-		return &Error{Status: http.StatusNotFound}
-	}
 	w.SetHeader("cache-control", "public, max-age=86400")
 	return w.all(icon.ContentType, icon.Raw)
 }

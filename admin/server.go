@@ -142,6 +142,7 @@ func New(cfg Config) (*Server, error) {
 		metrics:     newMetrics(cfg.Store),
 		audit:       newAuditLog(limits.AuditEntries, limits.AuditBytes, cfg.Logger),
 		listeners:   make(map[net.Listener]struct{}),
+		assets:      ui.Load(),
 	}
 	s.newSession()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -153,9 +154,6 @@ func New(cfg Config) (*Server, error) {
 		return &b
 	}
 	s.http = s.newHTTP()
-	if s.assets, err = ui.Load(); err != nil {
-		return nil, err
-	}
 	table, err := s.builtin()
 	if err != nil {
 		return nil, err

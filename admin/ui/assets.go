@@ -7,8 +7,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"fmt"
-	"io/fs"
 	"path"
 	"sync"
 
@@ -39,67 +37,45 @@ type Assets struct {
 }
 
 // Load hashes the assets.
-func Load() (*Assets, error) {
+func Load() *Assets {
 	a := &Assets{make(map[string]*Asset), make(map[string]*Asset)}
-	entries, err := fs.ReadDir(files, "assets")
-	if err != nil {
-		return nil, err
-	}
+	entries, _ := files.ReadDir("assets") // it is embedded
 	for _, e := range entries {
-		asset, err := load(e.Name())
-		if err != nil {
-			return nil, err
-		}
+		asset := load(e.Name())
 		a.byName[e.Name()] = asset
 		a.byPath[asset.Path] = asset
 	}
-	return a, nil
+	return a
 }
 
-func load(name string) (*Asset, error) {
+func load(name string) *Asset {
 	types := map[string]string{".css": "text/css; charset=UTF-8", ".js": "text/javascript; charset=UTF-8", ".svg": "image/svg+xml"}
-	contentType := types[path.Ext(name)]
-	if contentType == "" {
-		return nil, fmt.Errorf("ui: asset %q has no known content type", name)
-	}
-	raw, err := files.ReadFile("assets/" + name)
-	if err != nil {
-		return nil, err
-	}
+	raw, _ := files.ReadFile("assets/" + name) // it is embedded
 	sum := sha256.Sum256(raw)
 	return &Asset{
-		Path: Prefix + hex.EncodeToString(sum[:8]) + "/" + name, ContentType: contentType, Raw: raw,
+		Path: Prefix + hex.EncodeToString(sum[:8]) + "/" + name, ContentType: types[path.Ext(name)], Raw: raw,
 		Gzip: sync.OnceValue(func() []byte { return smaller(gzipped(raw), raw) }),
 		Zstd: sync.OnceValue(func() []byte { return smaller(zstded(raw), raw) }),
-	}, nil
+	}
 }
 
-// gzipped returns nil if the encoder fails.
 func gzipped(raw []byte) []byte {
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil
-	}
-	if _, err := w.Write(raw); err != nil || w.Close() != nil {
-		return nil
-	}
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a valid one
+	_, _ = w.Write(raw)                                   // a buffer takes all
+	_ = w.Close()
 	return b.Bytes()
 }
 
-// zstded returns nil if the encoder fails.
 func zstded(raw []byte) []byte {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+	w, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), // the options are valid ones
 		zstd.WithWindowSize(64<<10), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return nil
-	}
 	defer w.Close()
 	return w.EncodeAll(raw, nil)
 }
 
 func smaller(packed, raw []byte) []byte {
-	if packed != nil && len(packed) < len(raw) {
+	if len(packed) < len(raw) {
 		return packed
 	}
 	return nil

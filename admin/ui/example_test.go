@@ -8,11 +8,7 @@ import (
 )
 
 func ExampleLoad() {
-	assets, err := ui.Load()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	assets := ui.Load()
 	path := assets.Path("admin.css")
 	fmt.Println(strings.HasPrefix(path, ui.Prefix), assets.Find(path).ContentType)
 	// Output: true text/css; charset=UTF-8
