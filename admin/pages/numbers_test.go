@@ -242,6 +242,15 @@ func TestEscapedQuery(t *testing.T) {
 	}
 }
 
+// TestCommandsStayInTheirQuotes: a quote in the address of a request does not end the argument
+// of the command that is to be copied.
+func TestCommandsStayInTheirQuotes(t *testing.T) {
+	body := string(request(world(t, "plain", nil), "certs", "it's").Body)
+	if !strings.Contains(body, "curl -s &#39;http://it%27s/certs'</code>") || strings.Contains(body, "it&#39;s/certs") {
+		t.Error("the command has another quote in its argument")
+	}
+}
+
 // TestProblemsOfTheInput expects a note for what the client can change, and other errors
 // as they are.
 func TestProblemsOfTheInput(t *testing.T) {

@@ -220,7 +220,8 @@ func (v *view) followed(rows, pins []statRow) bool {
 // follow appends the address of the stream of some stats, which it sorts.
 func (v *view) follow(refs []uint64) bool {
 	if len(refs) == 0 {
-		return v.noStream()
+		v.noStream()
+		return false
 	}
 	return v.stream(streamIDs(refs)...)
 }

@@ -96,12 +96,11 @@ func (v *view) stream(pairs ...string) bool {
 }
 
 // noStream is stream for a view that has no stats yet: the script looks for the first.
-func (v *view) noStream() bool {
+func (v *view) noStream() {
 	if v.permits(streamPath) {
 		v.moves = true
 		v.Put(h("<div hidden data-stream-filter=''></div>"))
 	}
-	return v.moves
 }
 
 // streamPath is the endpoint that streams changes of stats.
