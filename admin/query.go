@@ -31,8 +31,10 @@ func (q Query) Value(name string) string {
 // Distinct returns the first occurrence of each parameter.
 func (q Query) Distinct() Query {
 	var out Query
+	seen := make(map[string]bool, len(q))
 	for _, p := range q {
-		if !out.Has(p.Name) {
+		if !seen[p.Name] {
+			seen[p.Name] = true
 			out = append(out, p)
 		}
 	}

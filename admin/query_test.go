@@ -64,6 +64,22 @@ func TestFirstValueCounts(t *testing.T) {
 	}
 }
 
+// TestManyParameters does not end in the time of a test if each parameter is compared
+// with each: their number can be unlimited.
+func TestManyParameters(t *testing.T) {
+	const many = 400_000
+	q := make(Query, many, many+1)
+	for i := range q {
+		q[i].Name = strconv.Itoa(i)
+	}
+	if got := q.Distinct(); !slices.Equal(got, q) {
+		t.Errorf("%d distinct parameters of %d", len(got), len(q))
+	}
+	if got := append(q, q[0]).Distinct(); len(got) != many {
+		t.Errorf("%d distinct parameters with one twice, of %d", len(got), len(q))
+	}
+}
+
 func TestFormIsUsedWithoutQuery(t *testing.T) {
 	form := Field{"Content-Type", formType}
 	tests := []struct {
