@@ -226,6 +226,29 @@ func TestTTLIsChecked(t *testing.T) {
 	}
 }
 
+// TestManyTemporarySettings does not end in the time of a test if the end of each visits
+// all others.
+func TestManyTemporarySettings(t *testing.T) {
+	var all temporaries
+	const many, together = 300_000, 3
+	key := func(i int) settingKey { return settingKey{nil, strconv.Itoa(i)} }
+	for i := range many {
+		all.setLocked(key(i), temporary{value: "x", seq: uint64(i / together)})
+	}
+	if len(all.values) != many || len(all.ends) != many/together {
+		t.Errorf("%d settings with %d ends", len(all.values), len(all.ends))
+	}
+	for i := range many {
+		all.dropLocked(key(i))
+		if want := (many - i - 1 + together - 1) / together; len(all.ends) != want {
+			t.Fatalf("%d ends without setting %d, want %d", len(all.ends), i, want)
+		}
+	}
+	if len(all.values) != 0 || all.bytes != 0 {
+		t.Errorf("%d settings of %d bytes are left", len(all.values), all.bytes)
+	}
+}
+
 // failingRuntime refuses changes while fail is set.
 type failingRuntime struct {
 	Runtime

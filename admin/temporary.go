@@ -40,9 +40,15 @@ type settingKey struct {
 type temporaries struct {
 	mu     sync.Mutex
 	values map[settingKey]temporary
-	timers map[uint64]*time.Timer // by Seq
-	bytes  int                    // of names and values
+	ends   map[uint64]*ending // by Seq
+	bytes  int                // of names and values
 	closed bool
+}
+
+// ending is when the settings of an entry end.
+type ending struct {
+	keys  map[settingKey]bool
+	timer *time.Timer // nil: not started
 }
 
 // temporaryBytes bounds the size of temporary settings.
@@ -58,10 +64,16 @@ func (k settingKey) size(t temporary) int { return len(k.name) + len(t.value) + 
 func (t *temporaries) setLocked(key settingKey, v temporary) {
 	t.dropLocked(key)
 	if t.values == nil {
-		t.values, t.timers = make(map[settingKey]temporary), make(map[uint64]*time.Timer)
+		t.values, t.ends = make(map[settingKey]temporary), make(map[uint64]*ending)
 	}
 	t.values[key] = v
 	t.bytes += key.size(v)
+	e := t.ends[v.seq]
+	if e == nil {
+		e = &ending{keys: make(map[settingKey]bool)}
+		t.ends[v.seq] = e
+	}
+	e.keys[key] = true
 }
 
 // dropLocked makes a setting permanent. t.mu must be held.
@@ -72,15 +84,14 @@ func (t *temporaries) dropLocked(key settingKey) {
 	}
 	delete(t.values, key)
 	t.bytes -= key.size(v)
-	for _, other := range t.values {
-		if other.seq == v.seq {
-			return
-		}
+	e := t.ends[v.seq]
+	if delete(e.keys, key); len(e.keys) > 0 {
+		return
 	}
-	if timer := t.timers[v.seq]; timer != nil {
-		timer.Stop()
-		delete(t.timers, v.seq)
+	if e.timer != nil {
+		e.timer.Stop()
 	}
+	delete(t.ends, v.seq)
 }
 
 // full reports whether there is no space for more temporary settings.
@@ -115,17 +126,10 @@ func (s *Server) note(e *edit, seq uint64, ttl time.Duration) {
 
 // armLocked starts the timer of the settings of an entry. temporaries.mu must be held.
 func (s *Server) armLocked(seq uint64, after time.Duration) {
-	t := &s.temporaries
-	if t.closed {
-		return
-	}
-	for _, v := range t.values {
-		if v.seq == seq {
-			t.timers[seq] = time.AfterFunc(after, func() {
-				s.guard.Run("end of a temporary setting", func() { s.expire(seq) })
-			})
-			return
-		}
+	if e := s.temporaries.ends[seq]; e != nil && !s.temporaries.closed {
+		e.timer = time.AfterFunc(after, func() {
+			s.guard.Run("end of a temporary setting", func() { s.expire(seq) })
+		})
 	}
 }
 
@@ -144,9 +148,9 @@ func (s *Server) expire(seq uint64) {
 	t.mu.Lock()
 	var of *Settings
 	due := make(map[string]temporary)
-	for key, v := range t.values {
-		if v.seq == seq {
-			of, due[key.name] = key.of, v
+	if e := t.ends[seq]; e != nil {
+		for key := range e.keys {
+			of, due[key.name] = key.of, t.values[key]
 		}
 	}
 	t.mu.Unlock()
@@ -193,8 +197,10 @@ func (t *temporaries) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	for _, timer := range t.timers {
-		timer.Stop()
+	for _, e := range t.ends {
+		if e.timer != nil {
+			e.timer.Stop()
+		}
 	}
 }
 
@@ -276,7 +282,7 @@ func (s *Server) renew(of *Settings, again []setting) {
 	defer t.mu.Unlock()
 	for _, v := range again {
 		t.setLocked(settingKey{of, v.name}, *v.earlier)
-		if t.timers[v.earlier.seq] == nil {
+		if t.ends[v.earlier.seq].timer == nil {
 			s.armLocked(v.earlier.seq, v.earlier.until.Sub(s.now()))
 		}
 	}
