@@ -104,6 +104,7 @@ func TestClockIsSet(t *testing.T) {
 			look("/stats/history?name=hits", fmt.Sprintf("[%d,10000,70,4]]", clock.Now().UnixMilli()))
 			look("/stats/explain?name=hits", "per_second: 4\n")
 			look("/stats?filter=^once$", "once: 1\n")
+			look("/stats/explore?prefix=once", "  new: 1\n")
 			flush(1, 0)
 			flush(1, 0)
 			if got := r.get(t, "/stats?filter=^once$|^hits$"); got != "hits: 72\n" {

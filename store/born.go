@@ -64,27 +64,48 @@ func (b *block) birth(i int) birth {
 	return runs[n-1]
 }
 
-// clockSlack is how many milliseconds the clock can lose between two flushes without being
-// set back: clocks are corrected a little all the time.
+// clockSlack is how many milliseconds the clock can lose or gain between two flushes
+// without being set: clocks are corrected a little all the time.
 const clockSlack = 100
 
-// followClock returns the time since the last flush, and corrects the times that are after
-// now if the clock was set back since: they would come to pass once more, and readers of
-// counters would take that for a reset. Store.flushMu must be held.
+// leap is when and how far the clock was last set forward.
+type leap struct {
+	flushes uint64 // before it
+	to, by  int64  // Unix milliseconds, milliseconds
+}
+
+// followClock returns the time since the last flush. If the clock was set back since, it
+// corrects the times that are after now: they would come to pass once more, and readers of
+// counters would take that for a reset. They would do so too if times were corrected after
+// the clock was set forward, which is only noted. Store.flushMu must be held.
 func (s *Store) followClock(now time.Time) (passed time.Duration) {
 	passed = max(now.Sub(s.flushed), 0) // a clock of Options can go back
-	if back := s.flushed.UnixMilli() + passed.Milliseconds() - now.UnixMilli(); back > clockSlack {
-		s.setBack(now.UnixMilli(), back)
+	ahead := now.UnixMilli() - s.flushed.UnixMilli() - passed.Milliseconds()
+	if ahead < -clockSlack {
+		s.leap = leap{}
+		s.setBack(now.UnixMilli(), -ahead)
+	} else if ahead > clockSlack && (s.leap.by == 0 || s.leap.flushes != s.flushes) {
+		s.leap = leap{s.flushes, now.UnixMilli(), ahead}
 	}
 	return passed
 }
 
-// corrections follows the clock and returns how often times of creation were corrected.
-func (s *Store) corrections() uint64 {
+// clock follows the clock and returns how often times of creation were corrected, and when
+// it was last set forward.
+func (s *Store) clock() (rebirths uint64, last leap) {
 	s.flushMu.Lock()
 	defer s.flushMu.Unlock()
 	s.followClock(s.opts.Now())
-	return s.rebirths
+	return s.rebirths, s.leap
+}
+
+// before returns the least time of creation, as noted then, of stats that were created at
+// a time of the present clock or later. Both are in Unix milliseconds.
+func (l leap) before(at int64) int64 {
+	if at < l.to {
+		return at - l.by
+	}
+	return at
 }
 
 // setBack lowers the times that are after now, in Unix milliseconds.

@@ -71,7 +71,8 @@ type Explore struct {
 
 	By    By
 	Limit int // of groups; at most 1000
-	// Since is when the oldest stat was created that counts as new.
+	// Since is when the oldest stat was created that counts as new, also if the clock was
+	// set since.
 	Since time.Time
 	// Rates yields the stats that changed last, by [Cursor.Ref], and their changes per
 	// second. Nil: there are no rates.
@@ -185,12 +186,12 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	defer x.noteReady()
-	x.followClock()
+	last := x.followClock()
 	x.blocks = nil
 	defer func() { x.blocks = nil }()
 	a := answer{x: x, q: &q, since: math.MaxInt64, prefix: []byte(q.Prefix), found: make(map[string]*places)}
 	if !q.Since.IsZero() {
-		a.since = q.Since.UnixMilli()
+		a.since = last.before(q.Since.UnixMilli())
 	}
 	if q.Tag != "" && q.Prefix == "" {
 		a.rankings = append(a.rankings, x.tagRanking(q.Tag))
@@ -223,11 +224,12 @@ func (x *Explorer) Explore(q Explore) (Explored, error) {
 	return out, nil
 }
 
-// followClock forgets the sums if times of the store were corrected since.
-func (x *Explorer) followClock() {
-	n := x.s.corrections()
+// followClock forgets the sums if times of the store were corrected since. It returns when
+// the clock was last set forward.
+func (x *Explorer) followClock() leap {
+	n, last := x.s.clock()
 	if n == x.rebirths {
-		return
+		return last
 	}
 	x.rebirths = n
 	for i := range x.names {
@@ -236,6 +238,7 @@ func (x *Explorer) followClock() {
 	for _, o := range x.tags {
 		o.ranking = ranking{key: o.ranking.key}
 	}
+	return last
 }
 
 // Bytes estimates the memory of the explorer, excluding the index of names,

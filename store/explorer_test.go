@@ -381,6 +381,63 @@ func TestNewStatsOfClockSetBack(t *testing.T) {
 	ask("after the flush that noticed that the clock was set back", 0, last.Add(-time.Hour))
 }
 
+// TestNewStatsOfClockSetForward: stats of the last minute are new however the clock was set
+// since, and others are not.
+func TestNewStatsOfClockSetForward(t *testing.T) {
+	now := time.Now()
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	x := st.NewExplorer()
+	created := []time.Duration{} // since the start
+	start := now
+	create := func() {
+		st.Root().Counter(fmt.Sprint("a.", len(created)), tags.Tag{Name: "site", Value: "a"})
+		created = append(created, now.Sub(start))
+	}
+	ask := func(when string) {
+		t.Helper()
+		want := 0
+		for _, at := range created {
+			if now.Sub(start)-at <= time.Minute {
+				want++
+			}
+		}
+		for _, tag := range []string{"", "site"} {
+			got, err := x.Explore(store.Explore{Tag: tag, Limit: 10, Since: now.Add(-time.Minute)})
+			if err != nil || got.Total.New != want || got.Groups[0].New != want {
+				t.Errorf("%s, tag %q: %d new stats, %v; want %d", when, tag, got.Total.New, err, want)
+			}
+		}
+	}
+	flush := func(when string) {
+		st.Flush(store.FlushOptions{}).Close()
+		ask(when)
+	}
+	create()
+	now = now.Add(50 * time.Second)
+	create()
+	flush("before")
+	create()
+	now = clocktest.Set(now.Add(5*time.Second), time.Hour)
+	ask("after the clock was set forward")
+	create()
+	now = now.Add(6 * time.Second)
+	ask("after some time")
+	flush("after a flush")
+	now = now.Add(40 * time.Second)
+	create()
+	flush("after more time")
+	now = now.Add(30 * time.Second)
+	flush("a minute after the clock was set")
+	now = clocktest.Set(now.Add(20*time.Second), time.Hour)
+	flush("after it was set again")
+	create()
+	now = clocktest.Set(now.Add(20*time.Second), -2*time.Hour)
+	flush("after it was set back")
+	create()
+	now = now.Add(50 * time.Second)
+	ask("at the end")
+}
+
 // TestOrdersOfManyTags asks for more tags than orders are kept, while stats are created and
 // end: an order that was given up is made again.
 func TestOrdersOfManyTags(t *testing.T) {

@@ -91,6 +91,7 @@ type Store struct {
 	flushMu  schedule.Mutex
 	flushes  uint64    // so far; written under mu too
 	flushed  time.Time // of the last flush
+	leap     leap      // see followClock
 	rebirths uint64    // see setBack: blocks whose births were corrected
 	watches  []*Watch
 	resets   atomic.Uint64 // resets of counters; written under mu
