@@ -1,6 +1,7 @@
 package listeners
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -101,16 +102,10 @@ type Registry struct {
 	cfg Config
 
 	mu             sync.Mutex
-	list           []*entry // in the order of Add
+	list           []*Listener // in the order of Add
 	inboundStopped bool
 	allStopped     bool
 	draining       uint64
-}
-
-// entry is a listener and whether its Stop has been scheduled.
-type entry struct {
-	Listener
-	stopped bool
 }
 
 // New returns an empty registry.
@@ -124,17 +119,11 @@ func New(cfg Config) *Registry {
 func (r *Registry) Add(l Listener) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.refusedLocked(l); err != nil {
-		r.cfg.Stats.Refused.Inc()
+	if _, err := r.admitLocked(&l, false); err != nil {
 		return err
 	}
-	if r.findLocked(l.Name) >= 0 {
-		r.cfg.Stats.Refused.Inc()
-		return fmt.Errorf("listeners: second listener named %q", l.Name)
-	}
-	r.list = append(r.list, &entry{Listener: l})
+	r.list = append(r.list, &l)
 	r.cfg.Stats.Added.Inc()
-	r.cfg.Stats.Created.Inc()
 	r.setActiveLocked()
 	return nil
 }
@@ -143,22 +132,14 @@ func (r *Registry) Add(l Listener) error {
 // fails if there is none or the direction has been stopped.
 func (r *Registry) Replace(l Listener) error {
 	r.mu.Lock()
-	if err := r.refusedLocked(l); err != nil {
+	i, err := r.admitLocked(&l, true)
+	if err != nil {
 		r.mu.Unlock()
-		r.cfg.Stats.Refused.Inc()
 		return err
 	}
-	i := r.findLocked(l.Name)
-	if i < 0 {
-		r.mu.Unlock()
-		r.cfg.Stats.Refused.Inc()
-		return fmt.Errorf("listeners: no listener named %q", l.Name)
-	}
-	old := r.list[i]
-	r.list[i] = &entry{Listener: l}
-	stops := old.takeLocked(nil)
+	stops := r.list[i].takeLocked(nil)
+	r.list[i] = &l
 	r.cfg.Stats.Modified.Inc()
-	r.cfg.Stats.Created.Inc()
 	r.mu.Unlock()
 	r.stop(stops)
 	return nil
@@ -188,11 +169,10 @@ func (r *Registry) List() []Listener {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]Listener, len(r.list))
-	for i, e := range r.list {
-		list[i] = e.Listener
-		list[i].Stopped = e.stopped
-		if r.cfg.DrainEnd != nil && !e.stopped {
-			list[i].DrainEnd = r.cfg.DrainEnd(e.Direction == Inbound)
+	for i, l := range r.list {
+		list[i] = *l
+		if r.cfg.DrainEnd != nil && !l.Stopped {
+			list[i].DrainEnd = r.cfg.DrainEnd(l.Direction == Inbound)
 		}
 	}
 	return list
@@ -216,10 +196,10 @@ func (r *Registry) Drain(inboundOnly bool) {
 	r.allStopped = r.allStopped || !inboundOnly
 	var stops []func()
 	var names []string
-	for _, e := range r.list {
-		if (!inboundOnly || e.Direction == Inbound) && !e.stopped {
-			stops = e.takeLocked(stops)
-			names = append(names, e.Name)
+	for _, l := range r.list {
+		if (!inboundOnly || l.Direction == Inbound) && !l.Stopped {
+			stops = l.takeLocked(stops)
+			names = append(names, l.Name)
 		}
 	}
 	r.mu.Unlock()
@@ -253,32 +233,44 @@ func (r *Registry) DrainGracefully(inboundOnly, skipExit bool) {
 	}
 }
 
-// refusedLocked returns an error if a listener cannot be added. r.mu must be held.
-func (r *Registry) refusedLocked(l Listener) error {
+// admitLocked counts a listener that is added or replaces another, or returns an error if
+// it cannot. i is the index of the listener with its name, or -1. r.mu must be held.
+func (r *Registry) admitLocked(l *Listener, replaces bool) (i int, err error) {
+	i = r.findLocked(l.Name)
 	switch {
 	case l.Name == "":
-		return fmt.Errorf("listeners: the listener has no name")
+		err = errors.New("listeners: the listener has no name")
 	case r.allStopped:
-		return fmt.Errorf("listeners: %q not added: all listeners are stopped", l.Name)
+		err = fmt.Errorf("listeners: %q not added: all listeners are stopped", l.Name)
 	case r.inboundStopped && l.Direction == Inbound:
-		return fmt.Errorf("listeners: %q not added: inbound listeners are stopped", l.Name)
+		err = fmt.Errorf("listeners: %q not added: inbound listeners are stopped", l.Name)
+	case !replaces && i >= 0:
+		err = fmt.Errorf("listeners: second listener named %q", l.Name)
+	case replaces && i < 0:
+		err = fmt.Errorf("listeners: no listener named %q", l.Name)
 	}
-	return nil
+	if err != nil {
+		r.cfg.Stats.Refused.Inc()
+		return i, err
+	}
+	r.cfg.Stats.Created.Inc()
+	l.Stopped, l.DrainEnd = false, time.Time{}
+	return i, nil
 }
 
 // findLocked returns the index of a listener, or -1. r.mu must be held.
 func (r *Registry) findLocked(name string) int {
-	return slices.IndexFunc(r.list, func(e *entry) bool { return e.Name == name })
+	return slices.IndexFunc(r.list, func(l *Listener) bool { return l.Name == name })
 }
 
-// takeLocked marks an entry as stopped and appends its Stop function to stops, unless
+// takeLocked marks a listener as stopped and appends its Stop function to stops, unless
 // it was stopped before. The registry's lock must be held.
-func (e *entry) takeLocked(stops []func()) []func() {
-	if e.stopped {
+func (l *Listener) takeLocked(stops []func()) []func() {
+	if l.Stopped {
 		return stops
 	}
-	e.stopped = true
-	return append(stops, e.Stop)
+	l.Stopped = true
+	return append(stops, l.Stop)
 }
 
 // stop calls the functions concurrently and counts each when it returns. No lock may
