@@ -57,11 +57,8 @@ func (p *CPU) Start() (bool, error) {
 	if p.profile != nil {
 		return false, nil
 	}
-	if err := p.out.check(); err != nil {
+	if err := p.out.take(); err != nil {
 		return false, err
-	}
-	if !p.out.running.CompareAndSwap(false, true) {
-		return false, ErrBusy
 	}
 	next := &profile{limit: p.out.limit}
 	if err := pprof.StartCPUProfile(next); err != nil {
@@ -111,11 +108,8 @@ func (p *Heap) Start() (bool, error) {
 	if p.started {
 		return false, nil
 	}
-	if err := p.out.check(); err != nil {
+	if err := p.out.take(); err != nil {
 		return false, err
-	}
-	if !p.out.running.CompareAndSwap(false, true) {
-		return false, ErrBusy
 	}
 	p.started = true
 	return true, nil
@@ -160,19 +154,22 @@ func (p *profile) Write(b []byte) (int, error) {
 // output is the file for profiles.
 type output struct {
 	path  string
-	limit int        // maximum size of a profile
-	mu    sync.Mutex // held while a profile is written
+	limit int // maximum size of a profile
 
-	running atomic.Bool // a profiler is running
+	running atomic.Bool // a profiler is running, or writes its profile
 }
 
-// check returns an error if the file cannot be written. It keeps the file's contents.
-func (o *output) check() error {
+// take reserves the file for a profiler, and keeps its contents. It returns an error if
+// the file cannot be written.
+func (o *output) take() error {
 	f, err := o.open(0)
-	if err != nil {
-		return err
+	if err == nil {
+		err = f.Close()
 	}
-	return f.Close()
+	if err == nil && !o.running.CompareAndSwap(false, true) {
+		err = ErrBusy
+	}
+	return err
 }
 
 // replace replaces the file's contents with a profile. If the disk has too little
@@ -181,8 +178,6 @@ func (o *output) replace(p *profile) error {
 	if p.err != nil {
 		return p.err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	f, err := o.open(os.O_TRUNC)
 	if err != nil {
 		return err
