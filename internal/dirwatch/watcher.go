@@ -39,7 +39,7 @@ type Watcher struct {
 	stop, ended chan struct{}
 
 	mu     sync.Mutex        // guards the rest
-	notify *fsnotify.Watcher // nil: the system has no more; set by Start and run alone
+	notify *fsnotify.Watcher // nil: the system has no more; Start and run set it, and run reads it without the lock
 	dirs   map[string]*place
 }
 
@@ -107,11 +107,8 @@ func (w *Watcher) watchLocked(dir string, p *place) error {
 	if w.notify == nil {
 		return fmt.Errorf("dirwatch: directory %q: the system has no watches left", dir)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := realPath(dir)
 	if err != nil {
-		return fmt.Errorf("dirwatch: %w", err)
-	}
-	if real, err = filepath.Abs(real); err != nil {
 		return fmt.Errorf("dirwatch: %w", err)
 	}
 	// In this order, so that the next comparison notices a replacement in between.
@@ -129,6 +126,15 @@ func (w *Watcher) watchLocked(dir string, p *place) error {
 	return nil
 }
 
+// realPath returns the absolute path of a directory without links.
+func realPath(dir string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(real)
+}
+
 // dropLocked stops the watch of a path that no directory needs. w.mu is held.
 func (w *Watcher) dropLocked(real string) {
 	for _, p := range w.dirs {
@@ -142,18 +148,17 @@ func (w *Watcher) dropLocked(real string) {
 }
 
 func (w *Watcher) run() {
-	notify := w.notify
 	tick := time.Tick(lookAgain)
 	for {
 		var events chan fsnotify.Event
 		var failures chan error
-		if notify != nil {
-			events, failures = notify.Events, notify.Errors
+		if w.notify != nil {
+			events, failures = w.notify.Events, w.notify.Errors
 		}
 		select {
 		case <-w.stop:
-			if notify != nil {
-				_ = notify.Close()
+			if w.notify != nil {
+				_ = w.notify.Close()
 			}
 			return
 		case e := <-events:
@@ -168,8 +173,8 @@ func (w *Watcher) run() {
 			w.mu.Unlock()
 			w.tellAll(all)
 		case <-tick:
-			if notify == nil {
-				notify, _ = fsnotify.NewWatcher()
+			if w.notify == nil {
+				notify, _ := fsnotify.NewWatcher()
 				w.mu.Lock()
 				w.notify = notify
 				w.mu.Unlock()
@@ -215,10 +220,8 @@ func (w *Watcher) look() {
 	}
 	for dir, p := range w.dirs {
 		if p.real != "" {
-			if real, err := filepath.EvalSymlinks(dir); err == nil {
-				if real, err = filepath.Abs(real); err == nil && real == p.real {
-					continue
-				}
+			if real, err := realPath(dir); err == nil && real == p.real {
+				continue
 			}
 			w.forgetLocked(p)
 		}

@@ -217,10 +217,10 @@ func (f *File) Reopen() error {
 	if f.out == nil {
 		return ErrClosed
 	}
-	if f.fixed {
-		return f.flushLocked()
-	}
 	flushErr := f.flushLocked()
+	if f.fixed {
+		return flushErr
+	}
 	out, torn, err := openFile(f.path)
 	if err != nil {
 		return err

@@ -216,11 +216,8 @@ func (r *Registry) SetAll(level string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.standard, r.rules = l, nil
-	for _, logger := range r.order {
-		logger.level.Store(int32(l))
-	}
-	r.lowest.Store(int32(l))
+	r.standard = l
+	r.rulesLocked(nil)
 	return nil
 }
 
