@@ -163,10 +163,7 @@ func (f *fileField) check() error {
 // readsCertificates notes that the field n names the files of t.
 func (d *decoder) readsCertificates(n *yaml.Node, path string, t *certs.Files) {
 	d.reads(n, path, func() error {
-		loaded, err := certs.Load(nil, *t)
-		if err == nil {
-			loaded.Close()
-		}
+		_, err := certs.Load(nil, *t)
 		return err
 	})
 }

@@ -75,10 +75,6 @@ func (s *Server) Expires() time.Time { return s.current.Load().Certificates[0].L
 // Files returns the names of the files.
 func (s *Server) Files() Files { return s.files }
 
-// Close removes the certificates from the registry. Connections are not
-// affected.
-func (s *Server) Close() { s.handle.Remove() }
-
 func loadServer(files Files) (*tls.Config, certinfo.Context, error) {
 	var c certinfo.Context
 	chain, err := readFile(files.Chain)

@@ -42,7 +42,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "s", Kind: Static, Values: map[string]any{"i": 5.0, "b": true}}}})
 	n := testing.AllocsPerRun(100, func() {
 		s := l.Snapshot()
-		if !s.Bool("b", false) || s.Uint("i", 0) != 5 || s.Float("none", 1) != 1 || s.FeatureEnabled("i", FractionalPercent{}, 7) {
+		if !s.Bool("b", false) || s.Uint("i", 0) != 5 || s.Float("none", 1) != 1 || s.FractionalPercent("i", FractionalPercent{}).Enabled(7) {
 			t.Error("wrong values")
 		}
 	})

@@ -33,7 +33,7 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("what=feature", func(b *testing.B) {
 		for b.Loop() {
-			l.Snapshot().FeatureEnabled(key, FractionalPercent{}, 7)
+			l.Snapshot().FractionalPercent(key, FractionalPercent{}).Enabled(7)
 		}
 	})
 	b.Run("what=missing", func(b *testing.B) {

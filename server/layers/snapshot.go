@@ -220,9 +220,3 @@ func (s *Snapshot) FractionalPercent(key string, byDefault FractionalPercent) Fr
 	}
 	return byDefault
 }
-
-// FeatureEnabled decides one case with a random number from the caller. Equal numbers
-// give equal answers, which makes decisions sticky.
-func (s *Snapshot) FeatureEnabled(key string, byDefault FractionalPercent, random uint64) bool {
-	return s.FractionalPercent(key, byDefault).Enabled(random)
-}

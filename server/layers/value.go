@@ -24,7 +24,8 @@ type FractionalPercent struct {
 }
 
 // Enabled decides one case: it is true for Numerator out of Denominator random
-// numbers, and always if the numerator exceeds the denominator.
+// numbers, and always if the numerator exceeds the denominator. Equal numbers give
+// equal answers, which makes decisions sticky.
 func (f FractionalPercent) Enabled(random uint64) bool {
 	d := cmp.Or(f.Denominator, Hundred)
 	return random%uint64(d) < uint64(f.Numerator)

@@ -128,7 +128,7 @@ func TestNumbersOfAllTypes(t *testing.T) {
 	}
 }
 
-func TestFeatureEnabled(t *testing.T) {
+func TestFractionalPercentEnabled(t *testing.T) {
 	l := mustNew(t, Config{Layers: []Layer{{Name: "a", Kind: Admin}}})
 	tests := []struct {
 		raw  string
@@ -149,12 +149,12 @@ func TestFeatureEnabled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range tt.on {
-			if !l.Snapshot().FeatureEnabled("k", tt.dflt, r) {
+			if !l.Snapshot().FractionalPercent("k", tt.dflt).Enabled(r) {
 				t.Errorf("%q: off for %d", tt.raw, r)
 			}
 		}
 		for _, r := range tt.off {
-			if l.Snapshot().FeatureEnabled("k", tt.dflt, r) {
+			if l.Snapshot().FractionalPercent("k", tt.dflt).Enabled(r) {
 				t.Errorf("%q: on for %d", tt.raw, r)
 			}
 		}
