@@ -53,6 +53,8 @@ type Outcome struct {
 	Degraded bool
 	// Exclude marks a failed host as excluded from the number of hosts.
 	Exclude bool
+	// Why says in a few words what was wrong with the answer of an Active failure.
+	Why string
 }
 
 // words returns the result of an active check as people read it.
@@ -70,7 +72,7 @@ func (o Outcome) words() string {
 	case Local:
 		return "could not run"
 	}
-	return "bad answer"
+	return cmp.Or(o.Why, "bad answer")
 }
 
 // Prober checks one host, one check at a time.

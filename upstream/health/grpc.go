@@ -64,8 +64,13 @@ func (p *grpcProber) Probe(ctx context.Context) Outcome {
 		return p.c.broken(err)
 	}
 	// An answer without a message has its status in the header.
-	if resp.StatusCode != http.StatusOK || resp.Trailer.Get("Grpc-Status") != "0" || servingStatus(body) != grpcServing {
-		return Outcome{Kind: Active}
+	switch status := resp.Trailer.Get("Grpc-Status"); {
+	case resp.StatusCode != http.StatusOK:
+		return Outcome{Kind: Active, Why: "status " + strconv.Itoa(resp.StatusCode)}
+	case status != "0":
+		return Outcome{Kind: Active, Why: "no gRPC status 0"}
+	case servingStatus(body) != grpcServing:
+		return Outcome{Kind: Active, Why: "not serving"}
 	}
 	return Outcome{Kind: Passed}
 }

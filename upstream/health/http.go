@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -183,16 +184,19 @@ func (p *httpProber) judge(resp *http.Response) (Outcome, error) {
 			return Outcome{}, err
 		}
 		if !contains(body, hc.Receive) {
+			bad.Why = "unexpected body"
 			return bad, nil
 		}
 	}
 	if !inRanges(hc.Expected, resp.StatusCode) && !(len(hc.Expected) == 0 && resp.StatusCode == http.StatusOK) {
 		bad.Retriable = inRanges(hc.Retriable, resp.StatusCode)
+		bad.Why = "status " + strconv.Itoa(resp.StatusCode)
 		return bad, nil
 	}
 	if p.service != nil && p.c.Rand()%100 < p.c.Runtime.Uint("health_check.verify_cluster", 100) {
 		p.c.Stats.VerifyCluster.Inc()
 		if !p.service.Match(resp.Header.Get(prefix + "upstream-healthchecked-cluster")) {
+			bad.Why = "another service"
 			return bad, nil
 		}
 	}

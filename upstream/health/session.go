@@ -105,13 +105,18 @@ func (s *session) round(ctx context.Context) {
 		s.close()
 		return
 	}
-	s.host.SetLastCheck(&status.Check{Time: time.Now(), Result: o.words()})
-	// Reported before the next check is scheduled, so reports are in order.
-	s.report(Report{s.host, o, t}, events)
 	passed := o.Kind == Passed
 	if o.Kind == Local {
 		passed = s.host.Flags()&status.FailedActiveHC == 0 // as if the check had found the known state
 	}
+	now := time.Now()
+	check := &status.Check{Time: now, Result: o.words(), Failed: !passed, Since: now}
+	if last := s.host.LastCheck(); last != nil && last.Failed == check.Failed {
+		check.Since = last.Since
+	}
+	s.host.SetLastCheck(check)
+	// Reported before the next check is scheduled, so reports are in order.
+	s.report(Report{s.host, o, t}, events)
 	s.arrange(s.k.delay(s.host, passed, t))
 }
 

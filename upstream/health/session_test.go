@@ -229,7 +229,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestLastCheck expects each host to know when it was checked last, with which result.
+// TestLastCheck expects each host to know when it was checked last, with which result, and
+// since when checks have failed or passed.
 func TestLastCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -237,7 +238,7 @@ func TestLastCheck(t *testing.T) {
 		var got []string
 		k, _ := New(Config{Check: settings(), Custom: func(*host.Host) Prober { return p }, Done: func(r Report) {
 			c := r.Host.LastCheck()
-			got = append(got, fmt.Sprint(c.Time.Sub(start), " ", c.Result))
+			got = append(got, fmt.Sprint(c.Time.Sub(start), " ", c.Result, ", ", c.Failed, " since ", c.Since.Sub(start)))
 		}})
 		h := upstreamtest.Host(1)
 		if h.LastCheck() != nil {
@@ -247,7 +248,8 @@ func TestLastCheck(t *testing.T) {
 		time.Sleep(85 * time.Second)
 		k.ReportImmediateFailure(h) // is reported, but no check
 		k.Close()
-		want := []string{"0s passed", "10s degraded", "20s bad answer", "40s no connection", "1m1s timeout", "1m21s could not run", "1m21s could not run"}
+		want := []string{"0s passed, false since 0s", "10s degraded, false since 0s", "20s bad answer, true since 20s", "40s no connection, true since 20s",
+			"1m1s timeout, true since 20s", "1m21s could not run, true since 20s", "1m21s could not run, true since 20s"}
 		if !slices.Equal(got, want) {
 			t.Errorf("the last checks are %q, want %q", got, want)
 		}

@@ -56,7 +56,9 @@ type Host struct {
 // Check is a completed active health check of a host.
 type Check struct {
 	Time   time.Time
-	Result string // in words: passed, degraded, bad answer, …
+	Result string // in words: passed, degraded, status 503, …
+	Failed bool
+	Since  time.Time // the first check of those in a row that failed, or passed
 }
 
 // HostStat is a counter or a gauge of a host.
