@@ -93,6 +93,9 @@ func (v *view) auditTable(id string, entries []admin.AuditEntry) {
 // changes appends the changes of an entry, or the names of its parameters.
 func (v *view) changes(e *admin.AuditEntry) {
 	if len(e.Changes) == 0 {
+		if len(e.Keys) == 0 {
+			return
+		}
 		v.Put(h("<span class='quiet'>"), strings.Join(e.Keys, ", "), h("</span>"))
 		return
 	}

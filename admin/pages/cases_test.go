@@ -321,7 +321,7 @@ func TestDefaultOptionsAreCollapsed(t *testing.T) {
 // TestOverviewInWords expects beside the heading the most severe findings alone.
 func TestOverviewInWords(t *testing.T) {
 	for meanings, want := range map[string]string{
-		"": "", "info": "", "warn info": "1 warning", "warn warn": "2 warnings", "bad": "1 critical", "bad bad warn": "2 critical",
+		"": "", "info": "", "warn info": "1 warning", "warn warn": "2 warnings", "bad": "1 critical", "bad bad warn": "2 critical, 1 warning",
 	} {
 		var found []finding
 		for meaning := range strings.FieldsSeq(meanings) {

@@ -127,7 +127,7 @@ func showCerts(v *view) error {
 			g.cell(serial, v.text(h("<code class='wrap'>"), serial, h("</code>")))
 			switch {
 			case c.OCSP == nil:
-				g.cell("", v.text(h("<span class='quiet'>"), none, h("</span>")))
+				g.cell("", v.text(h("<i>"), none, h("</i>")))
 			case c.OCSP.Until.IsZero():
 				g.cell("no end", nil)
 			default:

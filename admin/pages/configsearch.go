@@ -117,7 +117,7 @@ func (v *view) search(wanted string, eds bool) {
 			}
 			g.head(name, func() {
 				if x.in == nil || x.in.name == "" {
-					v.Put(h("<span class='quiet'>"), none, h("</span>"))
+					v.Put(h("<i>"), none, h("</i>"))
 					return
 				}
 				v.Put(h("<a class='wrap' href='"), url("config", "resource", x.in.field, "name", x.in.name), h("'>"), x.in.name, h("</a>"))

@@ -173,7 +173,7 @@ func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 		columns = append(columns, column{head: "Samples per second", class: "num", sort: "samples"}, column{head: "Senders"})
 	}
 	columns = append(columns, column{head: "First seen", class: "num spare"}, column{head: "Stats", unlisted: true})
-	g := v.grid("groups", "Groups of stats", "cards dense", by, columns...)
+	g := v.grid("groups", "Groups of stats", "cards dense groups", by, columns...)
 	row := func(x *store.Group, name string, show, link func()) {
 		g.row("")
 		g.head(name, show)
@@ -207,7 +207,7 @@ func (v *view) groupTable(q store.Explore, got *admin.Explored, by order) {
 		})
 	}
 	if got.Others.Series > 0 {
-		row(&got.Others, "(others)", v.text(h("<span class='quiet'>All others</span>")), v.text(h("<span class='quiet'>"), none, h("</span>")))
+		row(&got.Others, "(others)", v.text(h("<span class='quiet'>All others</span>")), v.text(h("<i>"), none, h("</i>")))
 	}
 	g.end()
 }

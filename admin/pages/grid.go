@@ -19,6 +19,7 @@ type export struct {
 // column is a column of a table.
 type column struct {
 	head  string
+	title string // explains a short head
 	class string // "num" aligns numbers
 	sort  string // value of the parameter sort; "" for columns that cannot be sorted by
 
@@ -80,6 +81,9 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 		v.Put(h("<th scope='col'"))
 		if c.class != "" {
 			v.Put(h(" class='"), c.class, h("'"))
+		}
+		if c.title != "" {
+			v.Put(h(" title='"), c.title, h("'"))
 		}
 		if c.sort == "" {
 			v.Put(h(">"), c.head, h("</th>"))
@@ -196,11 +200,14 @@ func (g *grid) num(value string) { g.shown(value, numfmt.Grouped(value)) }
 // shown appends a cell with a number and how it is shown.
 func (g *grid) shown(value, text string) {
 	g.cell(value, func() {
-		if value == "0" || text == none {
+		switch {
+		case text == none:
+			g.v.Put(h("<i>"), text, h("</i>"))
+		case value == "0":
 			g.v.Put(h("<span class='quiet'>"), text, h("</span>"))
-			return
+		default:
+			g.v.Put(text)
 		}
-		g.v.Put(text)
 	})
 }
 

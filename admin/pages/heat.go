@@ -144,8 +144,8 @@ func heatLevel(n, most uint64) int {
 // stepTable appends the steps as numbers.
 func (v *view) stepTable(columns []history.Point, l *histogram.Layout) {
 	unit := l.Unit()
-	g := v.grid("steps", "Steps", "", order{}, column{head: "Until"}, column{head: "From"}, column{head: "Values", class: "num"}, column{head: "P50", class: "num"},
-		column{head: "P90", class: "num"}, column{head: "P99", class: "num"}, column{head: "Greatest", class: "num"})
+	g := v.grid("steps", "Steps", "", order{}, column{head: "Until"}, column{head: "From", class: "spare"}, column{head: "Values", class: "num spare"}, column{head: "P50", class: "num"},
+		column{head: "P90", class: "num"}, column{head: "P99", class: "num"}, column{head: "Max", class: "num"})
 	for i := len(columns) - 1; i >= 0; i-- {
 		s := columns[i].Stats
 		g.row("")

@@ -10,9 +10,9 @@ import (
 )
 
 // hostColumns are the statistics of hosts that the table shows.
-var hostColumns = [...]struct{ stat, head string }{
-	{"cx_active", "Cx active"}, {"cx_total", "Cx total"}, {"cx_connect_fail", "Cx failed"},
-	{"rq_active", "Rq active"}, {"rq_total", "Rq total"}, {"rq_error", "Rq errors"}, {"rq_timeout", "Rq timeouts"},
+var hostColumns = [...]struct{ stat, head, title string }{
+	{"cx_active", "Cx active", "open connections"}, {"cx_total", "Cx total", "connections since the start"}, {"cx_connect_fail", "Cx failed", "failed attempts to connect"},
+	{"rq_active", "Rq active", "running requests"}, {"rq_total", "Rq total", "requests since the start"}, {"rq_error", "Rq errors", "failed requests"}, {"rq_timeout", "Rq timeouts", "requests that timed out"},
 }
 
 // hosts appends the hosts of a cluster, the unhealthy ones first.
@@ -23,9 +23,9 @@ func (v *view) hosts(c *status.Cluster, total int) {
 	}
 	columns := []column{{head: "Host"}, {head: "Health"}, {head: "Weight", class: "num"}, {head: "Zone"}, {head: "Canary"}}
 	for _, h := range hostColumns {
-		columns = append(columns, column{head: h.head, class: "num"})
+		columns = append(columns, column{head: h.head, title: h.title, class: "num"})
 	}
-	columns = append(columns, column{head: "Success", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true})
+	columns = append(columns, column{head: "Success", title: "success rate in the last interval of outlier detection", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true})
 	g := v.grid("hosts", "Hosts of "+c.Name, "cards dense", order{}, columns...)
 	at, shown := 0, 0
 	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {
@@ -108,7 +108,7 @@ func (v *view) checked(class h, at time.Time, more ...any) {
 // orNone appends text, or a dash if it is empty.
 func (v *view) orNone(text string) {
 	if text == "" {
-		v.Put(h("<span class='quiet'>"), none, h("</span>"))
+		v.Put(h("<i>"), none, h("</i>"))
 		return
 	}
 	v.Put(text)

@@ -37,7 +37,7 @@ func showLogging(v *view) error {
 	v.Put(h("<form class='panel pad row' method='get' action='logging' data-live='results'><label class='grow'><span class='vh'>Filter by name</span><input type='search' name='filter' class='find' placeholder='Filter by name' value='"),
 		v.query.Value("filter"), h("'></label>"))
 	if edit {
-		v.Put(h("<label>Levels set below apply "))
+		v.Put(h("<label>Set levels "))
 		v.lifetimes()
 		v.Put(h("</label>"))
 	}
@@ -48,7 +48,6 @@ func showLogging(v *view) error {
 	})
 	list = slices.DeleteFunc(list, func(l logctl.LoggerLevel) bool { return !strings.Contains(strings.ToLower(l.Name), wanted) })
 	if edit {
-		v.several(list, most)
 		v.restore()
 	}
 	v.panel("loggers-head", "Levels", func() {
@@ -58,6 +57,9 @@ func showLogging(v *view) error {
 		if len(list) == 0 {
 			v.unmatched("logger")
 			return
+		}
+		if edit {
+			v.several(list, most)
 		}
 		v.loggers(list, edit)
 	})
@@ -81,11 +83,7 @@ func mostFrequent(list []logctl.LoggerLevel) (level string) {
 // loggers appends the table of loggers. Source files are grouped by their directory.
 func (v *view) loggers(list []logctl.LoggerLevel, edit bool) {
 	picked := v.picked()
-	columns := []column{{head: "Logger"}, {head: "Level"}}
-	if edit {
-		columns = append(columns, column{head: "Pick", unlisted: true})
-	}
-	g := v.grid("loggers", "Loggers and their levels", "cards levels", order{}, columns...)
+	g := v.grid("loggers", "Loggers and their levels", "cards levels", order{}, column{head: "Logger"}, column{head: "Level"})
 	above := ""
 	for i := range list {
 		l := &list[i]
@@ -95,17 +93,20 @@ func (v *view) loggers(list []logctl.LoggerLevel, edit bool) {
 			above = dir
 		}
 		g.row("")
-		g.head(l.Name, v.text(h("<code class='wrap'>"), file, h("</code>")))
-		g.cell(l.Level.String(), func() { v.level(l, edit) })
-		if edit {
-			g.cell("", func() {
+		g.head(l.Name, func() {
+			if edit {
 				v.Put(h("<label class='check'><input type='checkbox' form='several' name='pick' value='"), l.Name, h("'"))
 				if slices.Contains(picked, l.Name) {
 					v.Put(h(" checked"))
 				}
-				v.Put(h("><span class='vh'>pick "), l.Name, h("</span></label>"))
-			})
-		}
+				v.Put(h("><span class='vh'>pick</span>"))
+			}
+			v.Put(h("<code class='wrap'>"), file, h("</code>"))
+			if edit {
+				v.Put(h("</label>"))
+			}
+		})
+		g.cell(l.Level.String(), func() { v.level(l, edit) })
 	}
 	g.end()
 }
@@ -120,21 +121,19 @@ func (v *view) several(list []logctl.LoggerLevel, most string) {
 			paths = append(paths, name+":"+to)
 		}
 	}
-	v.panel("several-head", "Several loggers", nil, func() {
-		v.Put(h("<form class='pad row' id='several' method='get' action='logging'>"))
-		v.keep("filter", "ttl")
-		v.Put(h("<label>Set the picked loggers to <select name='to'>"))
-		v.levels(to)
-		v.Put(h("</select></label><button type='submit'>Continue</button></form>\n"))
-		if len(paths) == 0 {
-			return
-		}
-		v.Put(h("<form class='pad row line' method='post' action='../logging' data-effect='The picked loggers change their level in one step.'><input type='hidden' name='paths' value='"),
-			strings.Join(paths, ","), h("'><code class='wrap'>"), strings.Join(paths, ", "), h("</code>"))
-		v.ttl("picked loggers")
-		v.dryRun()
-		v.Put(h("<button type='submit' class='primary'>Set "), plural(len(paths), "logger"), h("</button><a class='btn' href='"), v.here("pick", "", "to", ""), h("'>Cancel</a></form>\n"))
-	})
+	v.Put(h("<form class='pad row' id='several' method='get' action='logging'>"))
+	v.keep("filter", "ttl")
+	v.Put(h("<label>Set picked loggers to <select name='to'>"))
+	v.levels(to)
+	v.Put(h("</select></label><button type='submit'>Continue</button></form>\n"))
+	if len(paths) == 0 {
+		return
+	}
+	v.Put(h("<form class='pad row line' method='post' action='../logging' data-effect='The picked loggers change their level in one step.'><input type='hidden' name='paths' value='"),
+		strings.Join(paths, ","), h("'><code class='wrap'>"), strings.Join(paths, ", "), h("</code>"))
+	v.ttl("picked loggers")
+	v.dryRun()
+	v.Put(h("<button type='submit' class='primary'>Set "), plural(len(paths), "logger"), h("</button><a class='btn' href='"), v.here("pick", "", "to", ""), h("'>Cancel</a></form>\n"))
 }
 
 // restore appends the latest changes of levels that can be undone.

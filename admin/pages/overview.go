@@ -29,7 +29,6 @@ func showOverview(v *view) error {
 	if input != nil {
 		v.topNames(input)
 	}
-	v.lastChanges()
 	v.Put(h("</div>\n<div class='stack'>\n"))
 	v.sickClusters(sick)
 	if input != nil {
@@ -37,6 +36,7 @@ func showOverview(v *view) error {
 	}
 	v.stats(v.adminPort)
 	v.Put(h("</div>\n</div>\n"))
+	v.lastChanges()
 	return nil
 }
 
@@ -178,12 +178,14 @@ func (v *view) needsAttention(found []finding) {
 	for _, f := range found {
 		counts[f.meaning]++
 	}
-	switch {
-	case counts["bad"] > 0:
-		v.summary = count(counts["bad"]) + " critical"
-	case counts["warn"] > 0:
-		v.summary = plural(counts["warn"], "warning")
+	var words []string
+	if n := counts["bad"]; n > 0 {
+		words = append(words, count(n)+" critical")
 	}
+	if n := counts["warn"]; n > 0 {
+		words = append(words, plural(n, "warning"))
+	}
+	v.summary = strings.Join(words, ", ")
 	v.panel("attention", "Needs attention", nil, func() {
 		if len(found) == 0 {
 			v.fine("Nothing: no unhealthy host, no certificate near its end, no drops, no limit near")

@@ -144,7 +144,7 @@ func (v *view) runtimeTable(values *layers.Snapshot, edit bool, wanted, key stri
 		v.unmatched("key")
 		return
 	}
-	g := v.grid("values", "Runtime values", "cards", order{}, columns...)
+	g := v.grid("values", "Runtime values", "cards dense", order{}, columns...)
 	at := 0
 	for name, x := range values.All() {
 		if !shows(name) {

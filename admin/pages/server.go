@@ -15,17 +15,20 @@ func showServer(v *view) error {
 	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
 	v.panel("info", "Server", func() { v.request("/server_info") }, v.serverFacts)
 	v.panel("memory", "Memory", func() { v.request("/memory") }, v.memory)
-	v.contention()
-	v.unready()
-	v.diagnostics()
-	v.lookups()
 	v.Put(h("</div>\n<div class='stack'>\n"))
-	v.sinkTable()
 	if v.src.Ingest != nil {
 		rep := v.src.Ingest.Report()
 		v.limits(&rep)
 	}
 	v.panel("options", "Command line options", func() { v.request("/server_info") }, v.options)
+	v.Put(h("</div>\n</div>\n"))
+	v.sinkTable()
+	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
+	v.unready()
+	v.contention()
+	v.diagnostics()
+	v.Put(h("</div>\n<div class='stack'>\n"))
+	v.lookups()
 	v.Put(h("</div>\n</div>\n"))
 	return nil
 }
@@ -176,8 +179,8 @@ func (v *view) diagnostics() {
 			v.Put(h("<a class='btn' href='../heap_dump'>Download heap profile</a>"))
 		}
 		if v.permits("/bundle") {
-			v.Put(h("<form class='row' method='post' action='../bundle' data-effect='An archive without secrets is downloaded.'><label>CPU profile <select name='cpu'>" +
-				"<option value=''>none</option><option value='5s'>5 s</option><option value='30s'>30 s</option></select></label><button type='submit'>Download support bundle</button></form>"))
+			v.Put(h("<form class='row' method='post' action='../bundle' data-effect='An archive without secrets is downloaded.'><label>Support bundle <select name='cpu'>" +
+				"<option value=''>without CPU profile</option><option value='5s'>with 5 s of CPU profile</option><option value='30s'>with 30 s of CPU profile</option></select></label><button type='submit'>Download</button></form>"))
 		}
 		if v.permits("/reset_counters") {
 			v.button("../reset_counters", "Reset counters", "All counters become zero here. Stats sinks are not affected.")

@@ -52,7 +52,7 @@ func (v *view) asset(name string) string {
 
 // top appends everything above the content of the page.
 func (v *view) top() {
-	product := v.site.srv.Product()
+	name := v.site.srv.Product()
 	v.Put(h("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n" +
 		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<meta name='color-scheme' content='light dark'>\n"))
 	if v.again {
@@ -62,7 +62,7 @@ func (v *view) top() {
 	if v.summary != "" {
 		v.Put(v.summary, " · ")
 	}
-	v.Put(v.title, " · ", product, h("</title>\n<link rel='stylesheet' href='"), v.asset("admin.css"),
+	v.Put(v.title, " · ", name, h("</title>\n<link rel='stylesheet' href='"), v.asset("admin.css"),
 		h("'>\n<link rel='icon' href='"), v.asset("icon.svg"), h("' type='image/svg+xml'>\n<script src='"), v.asset("theme.js"),
 		h("'></script>\n<script type='module' src='"), v.asset("admin.js"), h("'></script>\n<script type='module' src='"), v.asset("watch.js"), h("'></script>\n"))
 	if v.moves {
@@ -81,7 +81,7 @@ func (v *view) top() {
 	v.Put(h("</head>\n<body>\n" +
 		"<a class='skip' href='#main'>Skip to content</a>\n"))
 	v.symbols()
-	v.header(product)
+	v.header(name)
 	v.navigation()
 	v.Put(h("<main id='main' tabindex='-1'>\n<div class='head title'><h1>"), v.title, h("</h1><span class='quiet'>"), v.summary, h("</span></div>\n"))
 	v.Put(h("<div class='note warn' id='watch' role='status' hidden>"))
@@ -124,9 +124,9 @@ func (v *view) uptime(d time.Duration) {
 }
 
 // header appends the product, the state and the identity of the server.
-func (v *view) header(product string) {
+func (v *view) header(name string) {
 	v.Put(h("<header class='top'>\n<a class='brand' href='./'><svg viewBox='0 0 18 18' aria-hidden='true'><path d='M1 17v-6h3v6zM5.5 17V5h3v12zM10 17V1h3v16zM14.5 17V8h3v9z'/></svg>"),
-		product, h("</a>\n"))
+		name, h("</a>\n"))
 	v.state("badge", " id='state'")
 	v.Put(h("\n<dl class='facts'>"))
 	if v.src.Info != nil {
@@ -135,7 +135,9 @@ func (v *view) header(product string) {
 			v.fact("Node", info.Node.ID)
 			v.fact("Cluster", info.Node.Cluster)
 		}
-		v.fact("Version", shortVersion(info.Version))
+		if version := shortVersion(info.Version); version != "" {
+			v.Put(h("<div class='spare'><dt>Version</dt><dd>"), version, h("</dd></div>")) // the footer has it too
+		}
 		v.Put(h("<div><dt>Up</dt><dd>"))
 		v.uptime(info.UptimeCurrentEpoch)
 		v.Put(h("</dd></div>"))

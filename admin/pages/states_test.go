@@ -235,7 +235,7 @@ func TestStates(t *testing.T) {
 func TestSearchPage(t *testing.T) {
 	srv := full(t, func(c *admin.Config) { c.Sources.ConfigDump = searched{} })
 	for target, wants := range map[string][]string{
-		"config?search=tok":               {"<title>1 line found · ", "<span class='quiet'>" + none + "</span>", "redacted</span>"},
+		"config?search=tok":               {"<title>1 line found · ", "<i>" + none + "</i>", "redacted</span>"},
 		"config?search=a1&include_eds=1":  {"<a class='wrap' href='config?resource=clusters&amp;name=a1'>a1</a>", "/config_dump?include_eds=1"},
 		"config?search=absent":            {"<title>0 lines found · ", "No key and no value contains the text."},
 		"config?search=row":               {"<title>204 lines found · ", "<p class='empty'>and 4 more lines</p>"},

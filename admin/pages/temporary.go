@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -40,7 +41,7 @@ func (v *view) lifetime() (value, text string) {
 
 // dryRun appends the box that makes a form change nothing.
 func (v *view) dryRun() {
-	v.Put(h("<label class='check'><input type='checkbox' name='dry_run' value='1'> <span>try</span> <span class='quiet'>only show what would change</span></label>"))
+	v.Put(h("<label class='check'><input type='checkbox' name='dry_run' value='1'> <span>Dry run</span> <span class='quiet spare'>only show what would change</span></label>"))
 }
 
 // left appends how long a setting stays temporary.
@@ -54,7 +55,7 @@ func (v *view) left(settings, name string) {
 	if t, ok := v.temporary[[2]string{settings, name}]; ok {
 		v.Put(h(" <span class='badge info'>"))
 		v.icon("info")
-		v.Put(span(v.remaining(&t)), " left, then ", shown(t.BackTo), h("</span>"))
+		v.Put(span(v.remaining(&t)), " left, then ", cmp.Or(t.BackTo, "removed"), h("</span>"))
 	}
 }
 
@@ -65,7 +66,7 @@ func (v *view) remaining(t *admin.Temporary) time.Duration {
 
 // temporaryTable appends the settings whose previous values return.
 func (v *view) temporaryTable(list []admin.Temporary) {
-	g := v.grid("temporary", "Temporary settings", "cards", order{}, column{head: "Setting"}, column{head: "Value"}, column{head: "Then"},
+	g := v.grid("temporary", "Temporary settings", "cards dense", order{}, column{head: "Setting"}, column{head: "Value"}, column{head: "Then"},
 		column{head: "Time left", class: "num"}, column{head: "Entry", class: "num"})
 	for i := range list {
 		t := &list[i]

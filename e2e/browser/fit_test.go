@@ -71,7 +71,10 @@ func TestEdgesLineUp(t *testing.T) {
 	}
 }
 
-// TestPhoneHasRoom expects the times under a line not to touch each other on a phone.
+// TestPhoneHasRoom expects of a phone: the times under a line do not touch each other, the
+// name of a logger with a temporary level stays on one line, a filter and its buttons take
+// two lines, cards have no values that are missing, and the present page stays in view in
+// the navigation when the window gets that narrow.
 func TestPhoneHasRoom(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -84,6 +87,25 @@ func TestPhoneHasRoom(t *testing.T) {
 	if got := eval[[]string](p, `(() => { const list = [...document.querySelectorAll('#plot text:not(.start)')].map((e) => [e.getBoundingClientRect(), e.textContent]).filter(([r]) => r.width > 0).sort(([a], [b]) => a.left - b.left); return list.filter(([r], i) => i > 0 && r.left < list[i - 1][0].right + 4).map(([, text]) => text); })()`); len(got) > 0 {
 		t.Errorf("%q touch the times before them", got)
 	}
+	d.Post("/logging?admin=trace&ttl=10m")
+	p.ready(base(d) + "/ui/logging")
+	if got := eval[float64](p, `[...document.querySelectorAll('#loggers th')].find((e) => e.innerText.endsWith('admin')).querySelector('code').getBoundingClientRect().height`); got > 20 {
+		t.Errorf("the name of a logger has %v px", got)
+	}
+	for _, path := range []string{"/ui/stats", "/ui/explorer"} {
+		p.ready(base(d) + path)
+		if got := eval[[]float64](p, `((list) => list.map((e) => e.getBoundingClientRect().bottom - list[0].getBoundingClientRect().bottom))([...document.querySelectorAll('main form .seg, main form .primary')])`); len(got) != 2 || got[1] > 2 || got[1] < -2 {
+			t.Errorf("%s: the buttons of the filter are %v px apart", path, got)
+		}
+	}
+	p.ready(base(d) + "/ui/listeners")
+	if got := eval[string](p, `[...new Set([...document.querySelectorAll('#listeners td')].filter((e) => e.checkVisibility()).map((e) => e.dataset.l))].join()`); got != "Addresses,Protocol,Direction,State,Connections,Per second" {
+		t.Errorf("the cards of listeners have %s", got)
+	}
+	p.medium(1280, 1)
+	p.ready(base(d) + "/ui/server")
+	p.medium(390, 1)
+	p.until(`((e) => e.left >= 0 && e.right <= innerWidth)(document.querySelector('nav [aria-current]').getBoundingClientRect())`)
 }
 
 // TestChosenInView expects the chosen histogram in view in the list of a phone, also after

@@ -144,13 +144,7 @@ function confirmed(request, effects, allowed) {
     let agreed = false;
     const dialog = show('confirm', words.ask(request), form, input ?? cancel);
     cancel.addEventListener('click', () => dialog.close());
-    form.addEventListener('submit', (event) => {
-      if (input !== null && !allowed.includes(input.value)) {
-        event.preventDefault();
-        return;
-      }
-      agreed = true;
-    });
+    form.addEventListener('submit', () => { agreed = true; });
     dialog.addEventListener('close', () => resolve(agreed));
   });
 }
@@ -225,11 +219,10 @@ function prepare(form) {
 }
 
 // localTimes shows times in the time zone of the browser; UTC stays in the title.
+const local = new Intl.DateTimeFormat('sv', { dateStyle: 'short', timeStyle: 'medium' }); // as in ISO 8601
 function localTimes(from) {
-  const two = (n) => String(n).padStart(2, '0');
   for (const e of all('time[datetime]', from)) {
-    const t = new Date(e.dateTime);
-    e.textContent = `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())} ${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`;
+    e.textContent = local.format(new Date(e.dateTime));
   }
 }
 
@@ -608,10 +601,14 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
-all(':is(nav, .pick) [aria-current]').forEach((e) => {
-  const list = e.closest('ul');
-  list.scrollLeft = e.offsetLeft - (list.clientWidth - e.offsetWidth) / 2;
-});
+// The present page and histogram stay in view when the width changes.
+const centered = new ResizeObserver((lists) => lists.forEach(({ target }) => {
+  const e = target.querySelector('[aria-current]');
+  if (e) {
+    target.scrollLeft = e.offsetLeft - (target.clientWidth - e.offsetWidth) / 2;
+  }
+}));
+all(':is(nav, .pick) ul').forEach((e) => centered.observe(e));
 enliven(document);
 const done = document.getElementById('done');
 if (done) {
