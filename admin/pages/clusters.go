@@ -22,6 +22,7 @@ type clusterRow struct {
 	healthy, degraded, unhealthy int
 	reasons                      map[status.Flags]int // hosts by flag; nil if all are healthy
 	checked                      time.Time            // last health check of any host; zero if there was none
+	failing                      time.Time            // when the checks of an unhealthy host began to fail; zero if none does
 	breakers                     [2]status.BreakerLimits
 	use                          [2]status.BreakerUse
 	outlier                      *status.OutlierRates
@@ -49,8 +50,13 @@ func summarize(c *status.Cluster) clusterRow {
 		default:
 			out.unhealthy++
 		}
-		if check := host.Check; check != nil && check.Time.After(out.checked) {
-			out.checked = check.Time
+		if check := host.Check; check != nil {
+			if check.Time.After(out.checked) {
+				out.checked = check.Time
+			}
+			if check.Failed && host.Health.Health() == status.Unhealthy && (out.failing.IsZero() || check.Since.Before(out.failing)) {
+				out.failing = check.Since
+			}
 		}
 		for flag := status.Flags(1); host.Health >= flag; flag <<= 1 {
 			if host.Health&flag != 0 {
@@ -322,6 +328,9 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 			v.orNone("")
 		default:
 			class = "sub quiet"
+		}
+		if !c.failing.IsZero() {
+			v.Put(h("<span class='sub'>"), v.lasting("failing", c.failing), h("</span>"))
 		}
 		if !c.checked.IsZero() {
 			v.checked(class, c.checked)

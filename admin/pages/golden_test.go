@@ -126,10 +126,10 @@ func full(t *testing.T, change func(*admin.Config)) *admin.Server {
 
 // fullHosts are hosts of each health, with the kinds of addresses and places.
 var fullHosts = []status.Host{
-	{Address: netip.MustParseAddrPort("10.0.0.1:80"), Hostname: "10.0.0.1", Weight: 1, SuccessRate: 100, Check: &status.Check{Time: testNow.Add(-3 * time.Second), Result: "passed"}, Stats: []status.HostStat{{Name: "cx_active", Gauge: true, Value: 4}, {Name: "rq_total", Value: 12345}}},
+	{Address: netip.MustParseAddrPort("10.0.0.1:80"), Hostname: "10.0.0.1", Weight: 1, SuccessRate: 100, Check: &status.Check{Time: testNow.Add(-3 * time.Second), Result: "passed", Since: testNow.Add(-50 * time.Hour)}, Stats: []status.HostStat{{Name: "cx_active", Gauge: true, Value: 4}, {Name: "rq_total", Value: 12345}}},
 	{Address: netip.MustParseAddrPort("[fd00::1]:443"), Hostname: "named", Region: "eu", Zone: "a", SubZone: "7", Weight: 1000, Canary: true, SuccessRate: -1, Health: status.DegradedEDSHealth,
 		Stats: []status.HostStat{{Name: "cx_connect_fail", Value: 1}, {Name: "cx_total", Value: 2}, {Name: "rq_active", Gauge: true}, {Name: "rq_error", Value: 3}, {Name: "rq_timeout", Value: 4}}},
-	{Pipe: "/run/x.sock", SubZone: "only", SuccessRate: 94.96, Health: status.FailedActiveHC | status.ActiveHCTimeout, Check: &status.Check{Time: testNow.Add(-70 * time.Second), Result: "timeout"}},
+	{Pipe: "/run/x.sock", SubZone: "only", SuccessRate: 94.96, Health: status.FailedActiveHC | status.ActiveHCTimeout, Check: &status.Check{Time: testNow.Add(-70 * time.Second), Result: "timeout", Failed: true, Since: testNow.Add(-5 * time.Minute)}},
 	{Address: netip.MustParseAddrPort("10.0.0.2:80"), Zone: "b", Health: status.FailedActiveHC},
 }
 

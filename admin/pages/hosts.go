@@ -25,7 +25,7 @@ func (v *view) hosts(c *status.Cluster, total int) {
 	for _, h := range hostColumns {
 		columns = append(columns, column{head: h.head, title: h.title, class: "num"})
 	}
-	columns = append(columns, column{head: "Success", title: "success rate in the last interval of outlier detection", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true})
+	columns = append(columns, column{head: "Success", title: "success rate in the last interval of outlier detection", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true}, column{head: "Since", exported: true})
 	g := v.grid("hosts", "Hosts of "+c.Name, "cards dense", order{}, columns...)
 	at, shown := 0, 0
 	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {
@@ -60,7 +60,11 @@ func (v *view) host(g *grid, host *status.Host) {
 	g.cell(host.Health.String(), func() {
 		v.flags(host.Health)
 		if c := host.Check; c != nil {
-			v.checked("sub", c.Time, ": ", c.Result)
+			word := "passing"
+			if c.Failed {
+				word = "failing"
+			}
+			v.checked("sub", c.Time, ": ", c.Result, "; ", v.lasting(word, c.Since))
 		}
 	})
 	g.num(fmt.Sprint(host.Weight))
@@ -96,6 +100,12 @@ func (v *view) host(g *grid, host *status.Host) {
 	}
 	g.cell(isoTime(check.Time), nil)
 	g.cell(check.Result, nil)
+	g.cell(isoTime(check.Since), nil)
+}
+
+// lasting returns for how long something has been as a word says.
+func (v *view) lasting(word string, since time.Time) string {
+	return word + " for " + numfmt.Age(max(v.now.Sub(since), time.Second))
 }
 
 // checked appends how long ago a health check was, and more.

@@ -69,8 +69,12 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 	if n := v.healthNow(); n.unhealthy > 0 {
 		for _, c := range sick {
 			if c.unhealthy > 0 {
+				detail := c.why()
+				if !c.failing.IsZero() {
+					detail += ", " + v.lasting("failing", c.failing)
+				}
 				found = append(found, finding{"bad", fmt.Sprintf("Cluster %s: %d of %s unhealthy", c.name, c.unhealthy, plural(c.hosts(), "host")),
-					c.why(), url("clusters", "cluster", c.name), "Cluster"})
+					detail, url("clusters", "cluster", c.name), "Cluster"})
 			}
 		}
 	}
