@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/internal/product"
 )
 
 // The headings of the home page, in order.
@@ -20,8 +22,9 @@ const (
 	groupOther    = "Other"
 )
 
-// newPage starts a page whose title is also its heading.
-func (s *Server) newPage(title string, script bool) *page {
+// newPage starts a page whose title is also its heading. links appends what is beside
+// the heading.
+func (s *Server) newPage(title string, script bool, links func(p *page)) *page {
 	p := new(page)
 	p.Put(h("<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"+
 		"<meta name='viewport' content='width=device-width, initial-scale=1'>\n<title>"), title, h("</title>\n"+
@@ -30,7 +33,9 @@ func (s *Server) newPage(title string, script bool) *page {
 	if script {
 		p.Put(h("<script type='module' src='"), s.assetLink("admin.js"), h("'></script>\n"))
 	}
-	p.Put(h("</head>\n<body>\n<main class='home'>\n<h1>"), title, h("</h1>\n"))
+	p.Put(h("</head>\n<body>\n<main class='home'>\n<div class='head'><h1>"), title, h("</h1><span class='row end'>"))
+	links(p)
+	p.Put(h("</span></div>\n"))
 	return p
 }
 
@@ -60,11 +65,12 @@ func (s *Server) showHome(w *Response, r *Request) error {
 		}
 	}
 	order = append(order, groupOther)
-	p := s.newPage(capital(s.product)+" Admin", true)
+	p := s.newPage(capital(s.product)+" Admin", true, func(p *page) {
+		if s.Permits(r, livePages) {
+			p.Put(h("<a class='btn' href='help'>Help as text</a><a class='btn primary' href='ui/'>Open live pages</a>"))
+		}
+	})
 	node := s.homeFacts(p)
-	if s.Permits(r, livePages) {
-		p.Put(h("<p><a class='btn primary' href='ui/'>Open live pages</a> <a class='btn' href='help'>Help as text</a></p>\n"))
-	}
 	p.Put(h("<p class='groups'><span class='quiet'>"), fmt.Sprint(count), h(" commands:</span>"))
 	for i, group := range order {
 		if len(byGroup[group]) > 0 {
@@ -87,15 +93,6 @@ func (s *Server) showHome(w *Response, r *Request) error {
 	return w.all(typeHTML, p.Bytes())
 }
 
-// shortRevision shortens the revision in an identifier such as
-// revision/version/status/type/library, which /server_info has whole.
-func shortRevision(id string) string {
-	if revision, rest, ok := strings.Cut(id, "/"); ok && len(revision) > 7 {
-		return revision[:7] + "/" + rest
-	}
-	return id
-}
-
 // homeFacts appends the strip of facts about the server and returns the ID of its
 // node.
 func (s *Server) homeFacts(p *page) (node string) {
@@ -112,8 +109,8 @@ func (s *Server) homeFacts(p *page) (node string) {
 	}
 	if s.src.Info != nil {
 		info := s.src.Info()
-		fact("Version", shortRevision(info.Version))
-		fact("Up", info.UptimeCurrentEpoch.Truncate(time.Second).String())
+		fact("Version", product.Version(info.Version))
+		fact("Up", numfmt.Span(info.UptimeCurrentEpoch))
 		if n := info.Node; n != nil {
 			node = n.ID
 			fact("Node", n.ID)

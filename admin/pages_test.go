@@ -87,13 +87,3 @@ func TestPagesShowPermittedControlsOnly(t *testing.T) {
 		}
 	}
 }
-
-func TestShortRevision(t *testing.T) {
-	for id, want := range map[string]string{
-		"": "", "1.2.3-longer": "1.2.3-longer", "0123456/1.2/Clean": "0123456/1.2/Clean", "01234567/1.2/Clean": "0123456/1.2/Clean", "unknown/": "unknown/",
-	} {
-		if got := shortRevision(id); got != want {
-			t.Errorf("%q is %q, want %q", id, got, want)
-		}
-	}
-}

@@ -31,7 +31,7 @@ func (s *Server) badStatsPage(w *Response, r *Request, e *Error) error {
 
 // statsForm starts the page with the form and its current values.
 func (s *Server) statsForm(r *Request) *page {
-	p := s.newPage(capital(s.product)+" Stats", false)
+	p := s.newPage(capital(s.product)+" Stats", false, func(*page) {})
 	p.Put(h("<form action='stats' method='get' class='options'>"))
 	for _, param := range s.statsParams(true) {
 		p.Put(h("\n<label title='"), param.Help, h("'>"), param.Name, h(" "))

@@ -38,23 +38,6 @@ func measuredText(x float64, unit store.Unit) string {
 	return number + thin + symbol
 }
 
-// span returns a time span in its two greatest units.
-func span(d time.Duration) string {
-	d = d.Truncate(time.Second)
-	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
-	switch {
-	case d < 0:
-		return "\u2212" + span(-d)
-	case days > 0:
-		return fmt.Sprintf("%d d %d h", days, hours)
-	case hours > 0:
-		return fmt.Sprintf("%d h %d min", hours, minutes)
-	case minutes > 0:
-		return fmt.Sprintf("%d min %d s", minutes, int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%d s", int(d.Seconds()))
-}
-
 // when appends a time in UTC. Scripts turn it into local time.
 func (v *view) when(t time.Time) {
 	if t.IsZero() {

@@ -67,7 +67,7 @@ func (v *view) heat(columns []history.Point, l *histogram.Layout, log bool) {
 		}
 	}
 	v.Put(h("<line class='base' x2='100%' y1='"), tall, h("' y2='"), tall, h("'/><text class='start' y='"), tall+17, h("'>"),
-		span(v.now.Sub(columns[0].Start)), h(" ago</text><text class='end' x='100%' y='"), tall+17, h("'>now</text></svg></div>\n"))
+		numfmt.Span(v.now.Sub(columns[0].Start)), h(" ago</text><text class='end' x='100%' y='"), tall+17, h("'>now</text></svg></div>\n"))
 	v.Put(h("<p class='legend'><span>Values in a step and bucket: few "))
 	v.Put(h("<svg class='key heat' aria-hidden='true'>"))
 	for level := range heatLevels {

@@ -275,7 +275,7 @@ func tickStep(length time.Duration) time.Duration {
 
 // shortSpan is [span] without zeros at the end.
 func shortSpan(d time.Duration) string {
-	return strings.TrimSuffix(strings.TrimSuffix(span(d), " 0 s"), " 0 min")
+	return strings.TrimSuffix(strings.TrimSuffix(numfmt.Span(d), " 0 s"), " 0 min")
 }
 
 // compareStat appends the field for another stat in the same plot.

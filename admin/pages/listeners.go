@@ -66,7 +66,7 @@ func showListeners(v *view) error {
 			if left < 0 {
 				g.shown("", none)
 			} else {
-				g.cell(exactValue(left.Seconds()), v.text(span(left)))
+				g.cell(exactValue(left.Seconds()), v.text(numfmt.Span(left)))
 			}
 			n, ok := open[l.Name]
 			if !ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -194,7 +195,7 @@ func (v *view) compareForm(p *past) {
 		v.Put(h(" <a href='"), v.here("compare", "", "a", "", "b", "", "span", ""), h("'>Interval and all values</a>"))
 		earliest := v.now.Add(-max(v.duration("a", moments).length, v.duration("b", moments).length) - v.duration("span", spans[:]).length)
 		if earliest.Before(p.complete) {
-			v.Put(h(" <span class='warn'>The history begins "), span(v.now.Sub(p.complete)), h(" ago; values before are missing.</span>"))
+			v.Put(h(" <span class='warn'>The history begins "), numfmt.Span(v.now.Sub(p.complete)), h(" ago; values before are missing.</span>"))
 		}
 	}
 	v.Put(h("</form>\n"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 func showServer(v *view) error {
@@ -42,7 +43,7 @@ func (v *view) serverFacts() {
 		info := v.src.Info()
 		pair("Version", v.text(info.Version))
 		pair("Uptime", func() { v.uptime(info.UptimeCurrentEpoch) })
-		pair("Uptime of all epochs", v.exact(info.UptimeAllEpochs.Seconds(), span(info.UptimeAllEpochs)))
+		pair("Uptime of all epochs", v.exact(info.UptimeAllEpochs.Seconds(), numfmt.Span(info.UptimeAllEpochs)))
 		pair("Hot restart", v.text(v.src.HotRestartVersion()))
 		if n := info.Node; n != nil {
 			pair("Node", v.text(n.ID))

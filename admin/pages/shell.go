@@ -9,6 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/internal/markup"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/internal/product"
 )
 
 // The content types of the pages.
@@ -120,7 +121,7 @@ func (v *view) state(class string, attributes h) {
 
 // uptime appends how long the process has been running.
 func (v *view) uptime(d time.Duration) {
-	v.Put(h("<span data-uptime data-value='"), exactValue(d.Truncate(time.Second).Seconds()), h("'>"), span(d), h("</span>"))
+	v.Put(h("<span data-uptime data-value='"), exactValue(d.Truncate(time.Second).Seconds()), h("'>"), numfmt.Span(d), h("</span>"))
 }
 
 // header appends the product, the state and the identity of the server.
@@ -135,7 +136,7 @@ func (v *view) header(name string) {
 			v.fact("Node", info.Node.ID)
 			v.fact("Cluster", info.Node.Cluster)
 		}
-		if version := shortVersion(info.Version); version != "" {
+		if version := product.Version(info.Version); version != "" {
 			v.Put(h("<div class='spare'><dt>Version</dt><dd>"), version, h("</dd></div>")) // the footer has it too
 		}
 		v.Put(h("<div><dt>Up</dt><dd>"))
@@ -183,15 +184,6 @@ func (v *view) refresh() {
 		v.option(s, "every "+s+thin+"s", false)
 	}
 	v.Put(h("</select></label>"))
-}
-
-// shortVersion returns the version out of an identifier such as
-// revision/version/status/type/library.
-func shortVersion(id string) string {
-	if parts := strings.Split(id, "/"); len(parts) == 5 {
-		return parts[1]
-	}
-	return id
 }
 
 // navigation appends the links to the pages that the client may open.
@@ -278,7 +270,7 @@ func (v *view) change(c admin.Change) {
 func (v *view) bottom(bytes int, took time.Duration) {
 	v.Put(h("</div>\n</main>\n<footer><span>"), v.site.srv.Product())
 	if v.src.Info != nil {
-		v.Put(" ", shortVersion(v.src.Info().Version))
+		v.Put(" ", product.Version(v.src.Info().Version))
 	}
 	number, unit := numfmt.Seconds(took.Seconds())
 	v.Put(h("</span><span>rendered at "))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
+	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 )
 
 // ttl appends the field that makes a change temporary.
@@ -55,7 +56,7 @@ func (v *view) left(settings, name string) {
 	if t, ok := v.temporary[[2]string{settings, name}]; ok {
 		v.Put(h(" <span class='badge info'>"))
 		v.icon("info")
-		v.Put(span(v.remaining(&t)), " left, then ", cmp.Or(t.BackTo, "removed"), h("</span>"))
+		v.Put(numfmt.Span(v.remaining(&t)), " left, then ", cmp.Or(t.BackTo, "removed"), h("</span>"))
 	}
 }
 
@@ -75,7 +76,7 @@ func (v *view) temporaryTable(list []admin.Temporary) {
 		g.cell(t.Value, nil)
 		g.cell(t.BackTo, func() { v.orNone(t.BackTo) })
 		left := v.remaining(t)
-		g.cell(strconv.FormatFloat(left.Seconds(), 'f', 0, 64), func() { v.Put(span(left)) })
+		g.cell(strconv.FormatFloat(left.Seconds(), 'f', 0, 64), func() { v.Put(numfmt.Span(left)) })
 		g.num(strconv.FormatUint(t.Seq, 10))
 	}
 	g.end()

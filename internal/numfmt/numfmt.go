@@ -194,3 +194,20 @@ func Age(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d d", int(d.Hours()/24))
 }
+
+// Span returns a time Span in its two greatest units.
+func Span(d time.Duration) string {
+	d = d.Truncate(time.Second)
+	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
+	switch {
+	case d < 0:
+		return "\u2212" + Span(-d)
+	case days > 0:
+		return fmt.Sprintf("%d d %d h", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf("%d min %d s", minutes, int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d s", int(d.Seconds()))
+}

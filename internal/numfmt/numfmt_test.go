@@ -41,6 +41,15 @@ func TestAges(t *testing.T) {
 	}
 }
 
+func TestSpans(t *testing.T) {
+	for d, want := range map[time.Duration]string{50 * time.Hour: "2 d 2 h", 24 * time.Hour: "1 d 0 h", 24*time.Hour - time.Second: "23 h 59 min", time.Hour: "1 h 0 min", 61 * time.Second: "1 min 1 s",
+		time.Minute: "1 min 0 s", 59 * time.Second: "59 s", time.Second - time.Millisecond: "0 s", -time.Second: "\u22121 s"} {
+		if got := Span(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
 // TestUnitOf expects a value divided by the unit of its text to be the number in it.
 func TestUnitOf(t *testing.T) {
 	for _, unit := range []string{"", "bytes", "microseconds", "milliseconds", "percent"} {
