@@ -104,7 +104,7 @@ func showCerts(v *view) error {
 	}
 	v.panel("certs", "By expiry", func() { v.actions("certificates", "/certs") }, func() {
 		g := v.grid("certificates", "Certificates by expiry", "cards", order{}, column{head: "Names"}, column{head: "Expires"}, column{head: "Valid from"},
-			column{head: "Part"}, column{head: "Serial number"}, column{head: "OCSP"}, column{head: "File"})
+			column{head: "Part", title: "own certificate, chain that is sent with it, or authority that verifies others"}, column{head: "Serial number"}, column{head: "OCSP"}, column{head: "File"})
 		const most = 1000
 		for i := range list[:min(most, len(list))] {
 			c := &list[i]

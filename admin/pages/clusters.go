@@ -271,7 +271,7 @@ func (v *view) board(rows []clusterRow) {
 			return
 		}
 		g := v.grid("clusters", "Clusters", "cards clusters", o,
-			column{head: "Cluster", sort: "name"}, column{head: "Version", class: "spare", sort: "version"}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
+			column{head: "Cluster", sort: "name"}, column{head: "Version", exported: true}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
 			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", title: "running requests", class: "num spare", sort: "active"}, column{head: "Rq/s", title: "requests per second in the last flush", class: "num", sort: "rate"},
 			column{head: "Requests", class: "num spare", sort: "requests"}, column{head: "Success %", title: "requests without a 5xx since the start", class: "num", sort: "success"},
 			column{head: "P99", title: "99th percentile of upstream_rq_time since the start", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", class: "spare rare", sort: "breakers"}, column{head: "Outlier", title: "average success rate of hosts, and the rate below which one is ejected", class: "spare rare", sort: "outlier"}, column{head: "Last check", exported: true})
@@ -299,15 +299,15 @@ func (v *view) hostWords(c *clusterRow) {
 
 func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	prefix := "cluster." + c.observability + "."
-	g.row("")
-	g.head(c.name, func() {
-		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a>"))
-	})
 	version := "static"
 	if c.api {
 		version = strings.TrimSpace("API " + c.version)
 	}
-	g.cell(version, v.text(h("<span class='wrap'>"), version, h("</span>")))
+	g.row("")
+	g.head(c.name, func() {
+		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a><span class='sub wrap'>"), version, h("</span>"))
+	})
+	g.cell(version, nil)
 	g.cell(fmt.Sprintf("%d/%d", c.healthy, c.hosts()), func() {
 		if c.hosts() == 0 {
 			v.word("warn", "no hosts")

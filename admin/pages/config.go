@@ -38,7 +38,7 @@ func showConfig(v *view) error {
 	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Key or value' value='"),
 		v.query.Value("search"), h("'></label>"))
 	v.keep("resource", "open")
-	v.chip("include_eds", "Endpoints", eds)
+	v.chip("include_eds", "With endpoints", eds)
 	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n"))
 	if text := v.query.Value("search"); text != "" {
 		v.search(text, eds)
@@ -96,11 +96,15 @@ func (v *view) redacted() {
 func (v *view) section(s *dump.Section, resources []resource, field, name string) {
 	id := "section-" + s.Key
 	v.panel(id, capital(s.Key), func() {
-		v.update(s.Version, s.Updated)
 		if len(s.Fields) > 0 {
-			v.Put(h("<a href='"), v.here("resource", "", "name", "", "section", s.Key), h("'>Fields</a>"))
+			v.Put(h("<a href='"), v.here("resource", "", "name", "", "section", s.Key), h("'>Show<span class='vh'> the fields of "), s.Key, h("</span></a>"))
 		}
 	}, func() {
+		if s.Version != "" || !s.Updated.IsZero() {
+			v.Put(h("<p class='pad'>"))
+			v.update(s.Version, s.Updated)
+			v.Put(h("</p>\n"))
+		}
 		for name, why := range refused(s) {
 			v.Put(h("<p class='pad wrap'>"))
 			v.word("bad", "update refused")

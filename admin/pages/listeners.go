@@ -50,8 +50,11 @@ func showListeners(v *view) error {
 				}
 			})
 			protocol := "TCP"
-			if l.Protocol == listeners.UDP {
+			switch {
+			case l.Protocol == listeners.UDP:
 				protocol = "UDP"
+			case open[l.Name].tls:
+				protocol = "TCP, TLS"
 			}
 			g.cell(protocol, nil)
 			g.cell(strings.ToLower(l.Direction.String()), nil)
@@ -88,6 +91,7 @@ func showListeners(v *view) error {
 type connections struct {
 	open      uint64
 	perSecond float64 // accepted in the last flush; NaN if that is not known
+	tls       bool
 }
 
 // connections returns the connections by listener, as far as they are known.
@@ -101,7 +105,7 @@ func (v *view) connections() map[string]connections {
 			if l.Protocol == "udp" || l.Protocol == "unixgram" {
 				continue
 			}
-			n := connections{l.Connections, math.NaN()}
+			n := connections{l.Connections, math.NaN(), l.TLS}
 			if c, ok := stats.Find("ingest.connections_total.listener." + l.Name); ok && v.src.History != nil {
 				n.perSecond = v.spark(&c).latest
 			}
@@ -118,6 +122,11 @@ func (v *view) healthSwitch() {
 	}
 	v.panel("health", "Inbound health checks", nil, func() {
 		v.Put(h("<div class='pad row'>"))
+		if v.src.Health.HealthFailed() {
+			v.word("warn", "failing")
+		} else {
+			v.word("ok", "passing")
+		}
 		v.button("../healthcheck/fail", "Fail health checks", "Load balancers in front of this server stop sending it new traffic.")
 		v.button("../healthcheck/ok", "Restore health checks", "Health checks pass again.")
 		v.Put(h("</div>\n"))

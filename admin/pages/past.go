@@ -192,7 +192,7 @@ func (v *view) compareForm(p *past) {
 	v.durations("B until", "b", moments)
 	v.Put(h("<button type='submit'>Compare</button>"))
 	if v.query.Has("compare") {
-		v.Put(h(" <a href='"), v.here("compare", "", "a", "", "b", "", "span", ""), h("'>Interval and all values</a>"))
+		v.Put(h(" <a href='"), v.here("compare", "", "a", "", "b", "", "span", ""), h("'>Stop comparing</a>"))
 		earliest := v.now.Add(-max(v.duration("a", moments).length, v.duration("b", moments).length) - v.duration("span", spans[:]).length)
 		if earliest.Before(p.complete) {
 			v.Put(h(" <span class='warn'>The history begins "), numfmt.Span(v.now.Sub(p.complete)), h(" ago; values before are missing.</span>"))

@@ -176,7 +176,7 @@ func (v *view) noStat(name string) {
 		}
 	}
 	v.Put(h("<p><a href='stats'>All stats</a></p>\n"))
-	v.nearest(name)
+	v.nearest(name, "quiet")
 }
 
 // exposed is how many bytes of the exposition of a stat the page shows.

@@ -385,14 +385,14 @@ func (v *view) noStats(pattern string, narrowed bool) {
 		v.empty("No stat matches ", h("<code>"), pattern, h("</code> and the chips above. <a href='"), url("stats", "filter", pattern), h("'>Drop the chips</a>"))
 	case pattern != "":
 		v.empty("No stat matches ", h("<code>"), pattern, h("</code>. <a href='stats'>Show all</a>"))
-		v.nearest(pattern)
+		v.nearest(pattern, "empty")
 	default:
 		v.empty("There are no stats of this kind.")
 	}
 }
 
 // nearest appends links to the three prefixes that begin most like a pattern.
-func (v *view) nearest(pattern string) {
+func (v *view) nearest(pattern string, class h) {
 	got, err := v.site.srv.Explore(store.Explore{By: store.BySeries, Limit: explorerRows})
 	if err != nil || len(got.Groups) == 0 {
 		return
@@ -405,7 +405,7 @@ func (v *view) nearest(pattern string) {
 		return n
 	}
 	slices.SortStableFunc(got.Groups, func(a, b store.Group) int { return alike(b.Name) - alike(a.Name) })
-	v.Put(h("<p class='empty'>Names begin with "))
+	v.Put(h("<p class='"), class, h("'>Names begin with "))
 	for i, g := range got.Groups[:min(3, len(got.Groups))] {
 		if i > 0 {
 			v.Put(", ")
