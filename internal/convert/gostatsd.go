@@ -220,11 +220,7 @@ func (c *conversion) gostatsdGraphite(group *object, percent *value, tagged func
 		all := percent.percentiles(elements, own)
 		own.set("percentiles", append([]float64{}, all...))
 	}
-	for _, p := range []struct{ name, fixed string }{{"global_prefix", "stats"}, {"prefix_counter", "counters"}, {"prefix_timer", "timers"}, {"prefix_gauge", "gauges"}, {"prefix_sets", "sets"}, {"global_suffix", ""}} {
-		if v := group.take(p.name); v != nil && v.name() != p.fixed {
-			v.note(own, "has no equivalent: the layout has fixed names")
-		}
-	}
+	group.layoutNames(own, true, "global_prefix", "prefix_counter", "prefix_timer", "prefix_gauge", "prefix_sets", "global_suffix")
 	group.take("write_timeout").timeout(own, time.Nanosecond)
 	group.take("dial_timeout")
 }

@@ -306,19 +306,12 @@ func (r *literalReader) escape(b *strings.Builder) {
 		r.fail(start, "the string does not end")
 		return
 	}
-	switch c := r.text[start+1]; c {
-	case 'n':
-		b.WriteByte('\n')
-	case 't':
-		b.WriteByte('\t')
-	case 'r':
-		b.WriteByte('\r')
-	case 'b':
-		b.WriteByte('\b')
-	case 'f':
-		b.WriteByte('\f')
-	case 'v':
-		b.WriteByte('\v')
+	c := r.text[start+1]
+	if i := strings.IndexByte("ntrbfv", c); i >= 0 {
+		b.WriteByte("\n\t\r\b\f\v"[i])
+		return
+	}
+	switch c {
 	case '\n': // continues on the next line
 	case 'x':
 		b.WriteRune(r.hex(start, 2))

@@ -169,11 +169,7 @@ func (c *conversion) statsdGraphite(o *object, zeros bool) {
 			sink.set("percentiles", []float64{})
 		}
 	}
-	for _, p := range []struct{ name, fixed string }{{"globalPrefix", "stats"}, {"prefixCounter", "counters"}, {"prefixTimer", "timers"}, {"prefixGauge", "gauges"}, {"prefixSet", "sets"}, {"globalSuffix", ""}} {
-		if v := group.take(p.name); v != nil && strings.Trim(v.text(p.fixed), ".") != p.fixed && layout == "modern" {
-			v.note(sink, "has no equivalent: the layout has fixed names")
-		}
-	}
+	group.layoutNames(sink, layout == "modern", "globalPrefix", "prefixCounter", "prefixTimer", "prefixGauge", "prefixSet", "globalSuffix")
 	group.rest(nil, sink)
 }
 

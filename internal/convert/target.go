@@ -227,6 +227,16 @@ func (v *value) percentiles(elements []*value, at *section) (all []float64) {
 // name returns a text that can be a prefix of names: without dots at its ends.
 func (v *value) name() string { return strings.Trim(v.text(""), ".") }
 
+// layoutNames takes the settings of the parts of paths in Graphite, in the order of the
+// parts. Unless the layout has no parts, it notes settings that differ from it.
+func (o *object) layoutNames(at *section, parts bool, settings ...string) {
+	for i, fixed := range [...]string{"stats", "counters", "timers", "gauges", "sets", ""} {
+		if v := o.take(settings[i]); v != nil && v.name() != fixed && parts {
+			v.note(at, "has no equivalent: the layout has fixed names")
+		}
+	}
+}
+
 // timeout sets the limit of an attempt.
 func (v *value) timeout(at *section, unit time.Duration) {
 	if v == nil {
