@@ -21,9 +21,9 @@ func (h *Histogram) Bytes() int {
 	}
 	snap := h.Snapshot()
 	for _, w := range snap.window {
-		n += w.stats.bytes()
+		n += w.stats.Bytes()
 	}
-	return n + snap.Interval.bytes() + snap.Cumulative.bytes()
+	return n + snap.Interval.Bytes() + snap.Cumulative.Bytes()
 }
 
 // bytes returns the memory of s without its pages.
@@ -56,7 +56,8 @@ func (h *Histogram) HasRoom(v, weight float64) bool {
 	return s.narrow.page(pageOf(i)) != nil
 }
 
-func (s *Stats) bytes() int { return statsBytes + 8*cap(s.packed.words) }
+// Bytes estimates the memory of s.
+func (s *Stats) Bytes() int { return statsBytes + 8*cap(s.packed.words) }
 
 // bytes returns the memory of the window and of its pages.
 func (s *sparse[P]) bytes(page int) (n int) {

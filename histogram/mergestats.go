@@ -83,6 +83,3 @@ func SubtractStats(a, b *Stats) *Stats {
 	s.setEnds(p.first, p.last, [2]uint64{-endKey(a.least)}, [2]uint64{endKey(a.greatest)})
 	return s
 }
-
-// Bytes estimates the memory of s.
-func (s *Stats) Bytes() int { return s.bytes() }

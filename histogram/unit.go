@@ -21,20 +21,8 @@ const percentUnits = 1_000_000
 
 // String returns the unit in lower case: "unspecified", "bytes" and so on.
 func (u Unit) String() string {
-	switch u {
-	case Unspecified:
-		return "unspecified"
-	case Bytes:
-		return "bytes"
-	case Microseconds:
-		return "microseconds"
-	case Milliseconds:
-		return "milliseconds"
-	case Percent:
-		return "percent"
-	case Seconds:
-		return "seconds"
-	default:
+	if u > Seconds {
 		return "unknown"
 	}
+	return [...]string{"unspecified", "bytes", "microseconds", "milliseconds", "percent", "seconds"}[u]
 }

@@ -17,17 +17,10 @@ const (
 
 // String returns "counter", "gauge", "text readout" or "histogram".
 func (k Kind) String() string {
-	switch k {
-	case KindCounter:
-		return "counter"
-	case KindGauge:
-		return "gauge"
-	case KindText:
-		return "text readout"
-	case KindHistogram:
-		return "histogram"
+	if k >= kinds {
+		return "unknown kind"
 	}
-	return "unknown kind"
+	return [kinds]string{"counter", "gauge", "text readout", "histogram"}[k]
 }
 
 // Word is the word for k inside names and in JSON: "counter", "gauge", "text" or
