@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -122,6 +123,16 @@ func TestSendEndsAtALineThatFails(t *testing.T) {
 		if err := s.sendAll(strings.NewReader(line+"\n"), func(int) { t.Error("a line is too long") }); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("the last batch, %.9s: %v", line, err)
 		}
+	}
+}
+
+// TestSendEndsIfNothingIsRead has a receiver that takes nothing.
+func TestSendEndsIfNothingIsRead(t *testing.T) {
+	here, there := net.Pipe()
+	defer there.Close()
+	s := &sender{conn: here, limit: 8, timeout: time.Millisecond}
+	if err := s.sendAll(strings.NewReader("a:1|c\n"), nil); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
 	}
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/top"
 )
@@ -19,6 +21,36 @@ func TestTopTriesAgain(t *testing.T) {
 			t.Errorf("%d: %v, refused is %v", status, err, refused)
 		}
 		s.Close()
+	}
+}
+
+// TestTopStreamsWithoutATimeLimit: the limit of requests, which ends the second one, does
+// not end a stream that was there before.
+func TestTopStreamsWithoutATimeLimit(t *testing.T) {
+	expired := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.(http.Flusher).Flush()
+		<-expired
+		_, _ = io.WriteString(w, "end")
+	}))
+	defer s.Close()
+	c := &client{address: s.URL, timeout: 100 * time.Millisecond}
+	stream, err := c.body(t.Context(), "/stats/stream?interval_ms=1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	limited, err := c.body(t.Context(), "/clusters")
+	if err == nil {
+		_, err = io.ReadAll(limited)
+		_ = limited.Close()
+	}
+	close(expired)
+	if err == nil || !strings.Contains(err.Error(), "Timeout") {
+		t.Errorf("a request without an end: %v", err)
+	}
+	if text, err := io.ReadAll(stream); string(text) != "end" || err != nil {
+		t.Errorf("a stream ends with %q, %v", text, err)
 	}
 }
 
