@@ -62,15 +62,15 @@ func (m *Manager) accept(c *config.Cluster) error {
 	var refused []error
 	for _, a := range asks(c) {
 		switch {
-		case !a.given || slices.Contains(m.c.Supported, a.field):
+		case !a.given || slices.Contains(m.env.Supported, a.field):
 		case a.refuse:
 			refused = append(refused, &Unsupported{a.field, a.reason})
 		default:
-			m.c.Logger.Warn("setting without effect", "cluster", c.Name, "field", a.field, "reason", a.reason)
+			m.env.Logger.Warn("setting without effect", "cluster", c.Name, "field", a.field, "reason", a.reason)
 		}
 	}
-	if m.c.Accept != nil {
-		if err := m.c.Accept(c); err != nil {
+	if m.env.Accept != nil {
+		if err := m.env.Accept(c); err != nil {
 			refused = append(refused, err)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
 	"net"
 	"sync"
@@ -50,24 +48,14 @@ type Dependent interface {
 
 // environment holds the state that all clusters of a manager share.
 type environment struct {
-	root       *store.Scope
-	product    string
-	rt         config.Runtime
-	rand       func() uint64
-	local      config.Locality
-	knowLocal  bool
-	hooks      Hooks
-	log        *slog.Logger
-	guard      guard.Guard
-	seed       uint64
-	originals  int // of a cluster, at most; negative: any number
-	transport  *transport.Factory
-	logs       *eventlog.Logs // nil: none
-	outlierLog io.Writer      // nil: none
-	dial       func(ctx context.Context, c *config.Cluster, h *host.Host, a config.Address) (net.Conn, error)
-	custom     func(c *config.Cluster) (func(*host.Host) health.Prober, error)
-	manager    managerStats
-	answers    answerRegistry
+	Config    // with defaults
+	root      *store.Scope
+	product   string
+	local     config.Locality
+	knowLocal bool
+	guard     guard.Guard
+	manager   managerStats
+	answers   answerRegistry
 
 	localSet     atomic.Pointer[host.Set] // of the local cluster; nil: none
 	localChanged func()                   // rebalances all clusters but the local one
@@ -89,6 +77,23 @@ type Hooks struct {
 	CloseConnections                             func(c *Cluster, h *host.Host)
 	ClusterReady, ClusterUpdated, ClusterRemoved func(c *Cluster)
 	OutlierEvent                                 func(c *Cluster, e outlier.Event)
+}
+
+// complete replaces nil hooks by functions that do nothing.
+func (h *Hooks) complete() {
+	for _, f := range []*func(*Cluster, *host.Host){&h.HostAdded, &h.HostRemoved, &h.HealthChanged, &h.CloseConnections} {
+		if *f == nil {
+			*f = func(*Cluster, *host.Host) {}
+		}
+	}
+	for _, f := range []*func(*Cluster){&h.ClusterReady, &h.ClusterUpdated, &h.ClusterRemoved} {
+		if *f == nil {
+			*f = func(*Cluster) {}
+		}
+	}
+	if h.OutlierEvent == nil {
+		h.OutlierEvent = func(*Cluster, outlier.Event) {}
+	}
 }
 
 // Cluster is one version of a cluster. A change of its configuration makes another
@@ -163,27 +168,25 @@ func newCluster(c *config.Cluster, env *environment, source Source, stats *store
 	cl.users.Store(1)
 	cl.answers = env.answers.acquire(env.root, c.StatName)
 	var err error
-	if cl.dialer, err = env.transport.Dialer(c, cl.scope); err != nil {
+	if cl.dialer, err = env.Transport.Dialer(c, cl.scope); err != nil {
 		cl.abandon()
 		return nil, err
 	}
 	cl.stats = newStats(cl.scope, c.Track)
-	cl.breakers[DefaultPriority].init(cl.scope, cl.stats, c.Name, DefaultPriority, &c.CircuitBreakers.Default, env.rt)
-	cl.breakers[HighPriority].init(cl.scope, cl.stats, c.Name, HighPriority, &c.CircuitBreakers.High, env.rt)
+	cl.breakers[DefaultPriority].init(cl.scope, cl.stats, c.Name, DefaultPriority, &c.CircuitBreakers.Default, env.Runtime)
+	cl.breakers[HighPriority].init(cl.scope, cl.stats, c.Name, HighPriority, &c.CircuitBreakers.High, env.Runtime)
 	cl.sets.Store(new([]*host.Set))
 	cl.readRuntime()
 	cl.newBalancer()
 	if o := c.Outlier; o != nil {
 		cl.detector = outlier.New(outlier.Config{
-			Settings: o, Stats: outlierStats(cl.scope), Runtime: env.rt, Rand: env.rand,
+			Settings: o, Stats: outlierStats(cl.scope), Runtime: env.Runtime, Rand: env.Rand,
 			Changed: cl.healthChanged,
 			Log: func(e outlier.Event) {
-				if env.outlierLog != nil {
-					_, _ = env.outlierLog.Write(e.AppendJSON(nil, c.Name)) // the log counts what it loses
+				if env.OutlierLog != nil {
+					_, _ = env.OutlierLog.Write(e.AppendJSON(nil, c.Name)) // the log counts what it loses
 				}
-				if f := env.hooks.OutlierEvent; f != nil {
-					f(cl, e)
-				}
+				env.Hooks.OutlierEvent(cl, e)
 			},
 		})
 	}
@@ -233,10 +236,10 @@ func (c *Cluster) openEvents(hc *config.HealthCheck) error {
 		return fmt.Errorf("health_checks[0].event_logger: %q is not supported; use a file", hc.EventSinks[0].Name)
 	}
 	for _, path := range hc.EventLogs {
-		if c.env.logs == nil {
+		if c.env.Logs == nil {
 			return fmt.Errorf("health_checks[0].event_log_path: %q: event logs are not supported here", path)
 		}
-		f, err := c.env.logs.Open(path)
+		f, err := c.env.Logs.Open(path)
 		if err != nil {
 			return fmt.Errorf("health_checks[0].event_log_path: %w", err)
 		}
@@ -248,7 +251,7 @@ func (c *Cluster) openEvents(hc *config.HealthCheck) error {
 func (c *Cluster) closeEvents() {
 	for _, f := range c.events {
 		if err := f.Close(); err != nil {
-			c.env.log.Warn("event log", "cluster", c.config.Name, "error", err.Error())
+			c.env.Logger.Warn("event log", "cluster", c.config.Name, "error", err.Error())
 		}
 	}
 }
@@ -257,22 +260,22 @@ func (c *Cluster) newChecker(hc *config.HealthCheck) error {
 	o := health.Config{
 		Check: *hc, Cluster: c.config.Name, Product: c.env.product, Stats: healthStats(c.scope),
 		Traffic: func() bool { return c.stats.CxTotal.Total() > 0 },
-		Runtime: c.env.rt, Rand: c.env.rand, Done: c.checkDone, Logger: c.env.log,
+		Runtime: c.env.Runtime, Rand: c.env.Rand, Done: c.checkDone, Logger: c.env.Logger,
 		ProtocolError: c.stats.CxProtocolError.Inc,
 		IsLocal: func(err error) bool {
 			failed, ok := errors.AsType[*transport.Error](err)
 			return ok && failed.Local
 		},
 	}
-	if hc.Kind == config.CustomCheck && c.env.custom != nil {
-		prober, err := c.env.custom(c.config)
+	if hc.Kind == config.CustomCheck && c.env.CustomCheck != nil {
+		prober, err := c.env.CustomCheck(c.config)
 		if err != nil {
 			return err
 		}
 		o.Custom = prober
 	}
 	o.Dial = c.dialer.DialCheck
-	if dial := c.env.dial; dial != nil {
+	if dial := c.env.Dial; dial != nil {
 		o.Dial = func(ctx context.Context, h *host.Host, a config.Address) (net.Conn, error) {
 			return dial(ctx, c.config, h, a)
 		}
@@ -299,7 +302,7 @@ func (c *Cluster) newBalancer() {
 	case c.config.Type == config.OriginalDst:
 		c.original = lb.NewOriginalDst(lb.OriginalDstConfig{
 			UseHeader: l.OriginalDst.UseHTTPHeader, Port: l.OriginalDst.PortOverride,
-			ClusterName: c.config.Name, Limit: max(c.env.originals, 0), Added: c.addOriginal,
+			ClusterName: c.config.Name, Limit: max(c.env.OriginalHosts, 0), Added: c.addOriginal,
 			Invalid: c.stats.OriginalDstHostInvalid, Overflow: c.scope.Counter("original_dst_host_overflow"),
 		})
 		c.balancer = c.original
@@ -311,7 +314,7 @@ func (c *Cluster) newBalancer() {
 		}
 	}
 	o := lb.Config{
-		Policy: l.Policy, Subset: l.Subset, Stats: balancerStats(c.scope, l), Rand: c.env.rand, Seed: c.env.seed,
+		Policy: l.Policy, Subset: l.Subset, Stats: balancerStats(c.scope, l), Rand: c.env.Rand, Seed: c.env.Seed,
 		PanicThreshold:   c.panicThreshold.Load,
 		LocalityWeighted: l.LocalityWeighted,
 		Zone:             lb.ZoneConfig{Enabled: c.zoneEnabled.Load},
@@ -326,7 +329,7 @@ func (c *Cluster) newBalancer() {
 	if slow := l.SlowStart; slow != nil {
 		o.SlowStart = lb.SlowStart{Window: slow.Window, MinWeight: slow.MinWeightPercent / 100}
 		if a := slow.Aggression; a.Key != "" || a.Default != 1 {
-			o.SlowStart.Aggression = func() float64 { return a.Value(c.env.rt) }
+			o.SlowStart.Aggression = func() float64 { return a.Value(c.env.Runtime) }
 		}
 	}
 	if z := l.ZoneAware; z != nil {
@@ -344,10 +347,10 @@ func (c *Cluster) newBalancer() {
 func (c *Cluster) bias(b config.RuntimeDouble) func() float64 {
 	var once sync.Once
 	return func() float64 {
-		x := b.Value(c.env.rt)
+		x := b.Value(c.env.Runtime)
 		if !(x >= 0) { // also if it is no number
 			once.Do(func() {
-				c.env.log.Warn("active request bias must be at least 0, using 1", "cluster", c.config.Name, "key", b.Key, "value", x)
+				c.env.Logger.Warn("active request bias must be at least 0, using 1", "cluster", c.config.Name, "key", b.Key, "value", x)
 			})
 		}
 		return x
@@ -361,9 +364,9 @@ func (c *Cluster) readRuntime() (changed bool) {
 	if z := c.config.LB.ZoneAware; z != nil {
 		enabled, least = uint64(z.RoutingEnabled), z.MinClusterSize
 	}
-	c.zoneEnabled.Store(uint32(min(c.env.rt.Uint("upstream.zone_routing.enabled", enabled), 100)))
-	least = c.env.rt.Uint("upstream.zone_routing.min_cluster_size", least)
-	percent := uint32(min(c.env.rt.Uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100))
+	c.zoneEnabled.Store(uint32(min(c.env.Runtime.Uint("upstream.zone_routing.enabled", enabled), 100)))
+	least = c.env.Runtime.Uint("upstream.zone_routing.min_cluster_size", least)
+	percent := uint32(min(c.env.Runtime.Uint("upstream.healthy_panic_threshold", uint64(c.config.LB.PanicThreshold)), 100))
 	changed = c.zoneLeast.Swap(least) != least
 	return c.panicThreshold.Swap(percent) != percent || changed
 }
@@ -373,7 +376,7 @@ func (c *Cluster) readRuntime() (changed bool) {
 func (c *Cluster) runtimeChanged() {
 	changed := c.readRuntime()
 	for i := range c.breakers {
-		c.breakers[i].refresh(c.env.rt)
+		c.breakers[i].refresh(c.env.Runtime)
 	}
 	l := &c.config.LB
 	if changed || l.SlowStart != nil || l.Policy == config.ClusterProvidedPolicy {
@@ -416,8 +419,8 @@ func (c *Cluster) Pick(ctx *lb.Context) (*host.Host, error) {
 // MaintenanceMode decides at random whether to refuse a request because the cluster
 // is under maintenance, and counts the refusal.
 func (c *Cluster) MaintenanceMode() bool {
-	percent := c.env.rt.Uint(c.maintenanceKey, 0)
-	if percent == 0 || c.env.rand()%100 >= percent {
+	percent := c.env.Runtime.Uint(c.maintenanceKey, 0)
+	if percent == 0 || c.env.Rand()%100 >= percent {
 		return false
 	}
 	c.stats.RqMaintenanceMode.Inc()

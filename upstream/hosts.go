@@ -159,9 +159,7 @@ func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 			c.detector.Remove(h)
 		}
 		c.firstCheckDone(h)
-		if f := c.env.hooks.HostRemoved; f != nil {
-			f(c, h)
-		}
+		c.env.Hooks.HostRemoved(c, h)
 	}
 	for _, h := range added {
 		c.dialer.Resolve(h)
@@ -171,12 +169,10 @@ func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 		if c.checker != nil {
 			c.checker.Add(h)
 		}
-		if f := c.env.hooks.HostAdded; f != nil {
-			f(c, h)
-		}
+		c.env.Hooks.HostAdded(c, h)
 	}
-	if f := c.env.hooks.CloseConnections; f != nil && c.config.LB.CloseOnHostSetChange && len(added)+len(removed) > 0 {
-		f(c, nil)
+	if c.config.LB.CloseOnHostSetChange && len(added)+len(removed) > 0 {
+		c.env.Hooks.CloseConnections(c, nil)
 	}
 }
 
@@ -206,14 +202,10 @@ func (c *Cluster) healthChanged(h *host.Host) {
 	failed := c.config.CloseOnHealthFailure && c.classLocked(p, h) != status.Unhealthy && h.Flags().Health() == status.Unhealthy
 	c.refreshLocked(p)
 	c.mu.Unlock()
-	if f := c.env.hooks.HealthChanged; f != nil {
-		f(c, h)
-	}
+	c.env.Hooks.HealthChanged(c, h)
 	if failed {
 		c.endTunnels(h)
-		if f := c.env.hooks.CloseConnections; f != nil {
-			f(c, h)
-		}
+		c.env.Hooks.CloseConnections(c, h)
 	}
 }
 

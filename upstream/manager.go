@@ -102,7 +102,6 @@ type managerStats struct {
 // Manager holds the clusters of a process. All methods are safe for concurrent
 // use.
 type Manager struct {
-	c   Config
 	env environment
 
 	active  clusterIndex
@@ -193,19 +192,14 @@ func New(c Config) *Manager {
 		"update_merge_cancelled": "Waiting merges that a change of membership delivered early.", "update_out_of_merge_window": "Updates delivered at once because the merge window was over.",
 		"active_clusters": "Active clusters.", "warming_clusters": "Clusters that are not yet active.",
 	})
+	c.OriginalHosts = cmp.Or(c.OriginalHosts, defaultOriginalHosts)
+	c.Hooks.complete()
 	m := &Manager{
-		c: c, handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
+		handles: make(map[string]*Handle), unready: make(map[*Cluster]bool),
 		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),
 	}
-	m.env.root = c.Store.Own()
-	m.env.product, m.env.rt, m.env.rand, m.env.hooks = c.Store.Product(), c.Runtime, c.Rand, c.Hooks
-	m.env.transport = c.Transport
-	m.env.dial, m.env.custom, m.env.localChanged = c.Dial, c.CustomCheck, m.localChanged
-	m.env.logs, m.env.outlierLog = c.Logs, c.OutlierLog
-	m.env.log, m.env.seed, m.env.guard = c.Logger, c.Seed, guard.New(c.Logger)
-	if m.env.originals = c.OriginalHosts; c.OriginalHosts == 0 {
-		m.env.originals = defaultOriginalHosts
-	}
+	m.env.Config, m.env.root, m.env.product = c, c.Store.Own(), c.Store.Product()
+	m.env.localChanged, m.env.guard = m.localChanged, guard.New(c.Logger)
 	if c.Local != nil {
 		m.env.local, m.env.knowLocal = *c.Local, true
 	}
@@ -254,8 +248,8 @@ func (m *Manager) add(p Parsed, version string, viaAPI bool) (bool, error) {
 	if replaced != nil {
 		replaced.close()
 	}
-	if m.c.Added != nil {
-		m.c.Added(p)
+	if m.env.Added != nil {
+		m.env.Added(p)
 	}
 	m.applying.Lock() // runtime values may have changed since it was built
 	e.cluster.runtimeChanged()
@@ -351,10 +345,10 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 	}
 	var source Source
 	if c.Type != config.Static && c.Type != config.OriginalDst {
-		if m.c.Source == nil {
+		if m.env.Source == nil {
 			return nil, fmt.Errorf("upstream: cluster %q: there is no source of hosts for its type", c.Name)
 		}
-		s, err := m.c.Source(c)
+		s, err := m.env.Source(c)
 		if err != nil {
 			return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
 		}
@@ -372,7 +366,7 @@ func (m *Manager) build(c *config.Cluster) (*Cluster, error) {
 		return nil, fmt.Errorf("upstream: cluster %q: %w", c.Name, err)
 	}
 	cl.assigned = assigned
-	cl.isLocal = m.c.LocalCluster != "" && c.Name == m.c.LocalCluster
+	cl.isLocal = m.env.LocalCluster != "" && c.Name == m.env.LocalCluster
 	return cl, nil
 }
 
@@ -532,16 +526,10 @@ func (m *Manager) clusterReady(c *Cluster) {
 	}
 	m.gaugesLocked()
 	m.mu.Unlock()
-	if f := m.c.Hooks.ClusterReady; f != nil {
-		f(c)
-	}
+	m.env.Hooks.ClusterReady(c)
 	if old != nil {
-		if f := m.c.Hooks.CloseConnections; f != nil {
-			f(old, nil)
-		}
-		if f := m.c.Hooks.ClusterUpdated; f != nil {
-			f(c)
-		}
+		m.env.Hooks.CloseConnections(old, nil)
+		m.env.Hooks.ClusterUpdated(c)
 		old.close()
 		c.takeOver()
 	}
@@ -609,9 +597,7 @@ func (m *Manager) Remove(name string) bool {
 			continue
 		}
 		e.cluster.close()
-		if f := m.c.Hooks.ClusterRemoved; f != nil {
-			f(e.cluster)
-		}
+		m.env.Hooks.ClusterRemoved(e.cluster)
 	}
 	m.progress()
 	return true
@@ -686,10 +672,8 @@ func (m *Manager) CloseConnections() {
 	m.mu.Lock()
 	all := m.allLocked()
 	m.mu.Unlock()
-	if f := m.c.Hooks.CloseConnections; f != nil {
-		for _, c := range all {
-			f(c, nil)
-		}
+	for _, c := range all {
+		m.env.Hooks.CloseConnections(c, nil)
 	}
 }
 

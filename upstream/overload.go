@@ -10,7 +10,7 @@ func (c *Cluster) DropOverload() float64 { return math.Float64frombits(c.dropOve
 // of the cluster asks to shed load, and counts the refusal.
 func (c *Cluster) DropRequest() bool {
 	percent := c.DropOverload()
-	if percent <= 0 || float64(c.env.rand()%1_000_000) >= percent*10_000 {
+	if percent <= 0 || float64(c.env.Rand()%1_000_000) >= percent*10_000 {
 		return false
 	}
 	c.dropped.Add(1)
