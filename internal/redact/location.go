@@ -26,7 +26,7 @@ func FileName(s string) bool {
 		return true
 	}
 	for part := range strings.SplitSeq(s, "/") {
-		if stem, ending, ok := cutLast(part, "."); ok && stem != "" && len(ending) <= 6 {
+		if dot := strings.LastIndexByte(part, '.'); dot > 0 && len(part)-dot <= len(".abcdef") {
 			continue
 		}
 		if random(part) {
@@ -34,14 +34,6 @@ func FileName(s string) bool {
 		}
 	}
 	return true
-}
-
-func cutLast(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(separator):], true
 }
 
 // random reports whether s is as long as a token and mixes kinds of characters as one:
