@@ -54,33 +54,13 @@ func sanChecks(list []config.SAN, at string) ([]sanCheck, error) {
 
 // match reports whether a certificate has the name.
 func (c *sanCheck) match(cert *x509.Certificate) bool {
-	if c.kind == config.AnySAN || c.kind == config.DNSSAN {
-		for _, name := range cert.DNSNames {
-			if c.text.Match(name) || c.exact != "" && matchDNS(name, c.exact) {
-				return true
-			}
-		}
-	}
-	if c.kind == config.AnySAN || c.kind == config.URISAN {
-		for _, u := range cert.URIs {
-			if c.text.Match(u.String()) {
-				return true
-			}
-		}
-	}
-	if c.kind == config.AnySAN || c.kind == config.EmailSAN {
-		if slices.ContainsFunc(cert.EmailAddresses, c.text.Match) {
-			return true
-		}
-	}
-	if c.kind == config.AnySAN || c.kind == config.IPSAN {
-		for _, ip := range cert.IPAddresses {
-			if c.text.Match(ip.String()) {
-				return true
-			}
-		}
-	}
-	return false
+	is := func(t config.SANType) bool { return c.kind == config.AnySAN || c.kind == t }
+	return is(config.DNSSAN) && slices.ContainsFunc(cert.DNSNames, func(name string) bool {
+		return c.text.Match(name) || c.exact != "" && matchDNS(name, c.exact)
+	}) ||
+		is(config.URISAN) && slices.ContainsFunc(cert.URIs, func(u *url.URL) bool { return c.text.Match(u.String()) }) ||
+		is(config.EmailSAN) && slices.ContainsFunc(cert.EmailAddresses, c.text.Match) ||
+		is(config.IPSAN) && slices.ContainsFunc(cert.IPAddresses, func(ip net.IP) bool { return c.text.Match(ip.String()) })
 }
 
 // hasName reports whether a certificate has any name.
