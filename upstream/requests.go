@@ -357,11 +357,7 @@ func (g *answerGroup) time() *store.Histogram {
 // count counts a status. Statuses outside 100 to 599 have no class.
 func (g *answerGroup) count(status int, completed bool) {
 	if completed {
-		if c := g.completed.Load(); c != nil {
-			c.Inc()
-		} else {
-			g.counter(&g.completed, "upstream_rq_completed").Inc()
-		}
+		g.counter(&g.completed, "upstream_rq_completed").Inc()
 	}
 	if status < 100 || status > 599 {
 		return
