@@ -28,21 +28,13 @@ func (codec) Name() string { return "proto" }
 
 // Marshal encodes a message.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(proto.Message)
-	if !ok {
-		return nil, fmt.Errorf("xds: %T is no message", v)
-	}
-	b, err := proto.Marshal(m)
+	b, err := proto.Marshal(v.(proto.Message))
 	return mem.BufferSlice{mem.SliceBuffer(b)}, err
 }
 
 // Unmarshal copies the bytes.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	b, ok := v.(*[]byte)
-	if !ok {
-		return fmt.Errorf("xds: %T takes no bytes", v)
-	}
-	*b = data.Materialize()
+	*v.(*[]byte) = data.Materialize()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -144,20 +145,24 @@ func firstLabel(message []byte) (text string, err error) {
 	return text, err
 }
 
+// mergeAny sets the type URL and the content that a packed message has.
+func mergeAny(data []byte, typeURL *string, content *[]byte) error {
+	return eachField(data, func(number protowire.Number, value []byte) (err error) {
+		switch number {
+		case 1:
+			*typeURL, err = label(value)
+		case 2:
+			*content = value
+		}
+		return err
+	})
+}
+
 // unpackAny returns a packed resource without its envelope.
 func unpackAny(data []byte, index int, version string) (r decode.Resource, err error) {
 	var typeURL string
 	var content []byte
-	err = eachField(data, func(number protowire.Number, value []byte) (err error) {
-		switch number {
-		case 1:
-			typeURL, err = label(value)
-		case 2:
-			content = value
-		}
-		return err
-	})
-	if err != nil {
+	if err := mergeAny(data, &typeURL, &content); err != nil {
 		return r, err
 	}
 	if messageName(typeURL) == "envoy.service.discovery.v3.Resource" {
@@ -179,15 +184,7 @@ func unpackEnvelope(data []byte, index int, version string) (r decode.Resource, 
 		case 1:
 			own, err = label(value)
 		case 2:
-			return eachField(value, func(number protowire.Number, value []byte) (err error) {
-				switch number {
-				case 1:
-					typeURL, err = label(value)
-				case 2:
-					content = value
-				}
-				return err
-			})
+			err = mergeAny(value, &typeURL, &content)
 		case 3:
 			name, err = label(value)
 		case 6:
@@ -201,13 +198,7 @@ func unpackEnvelope(data []byte, index int, version string) (r decode.Resource, 
 	if ttl.CheckValid() == nil {
 		r.TTL = max(ttl.AsDuration(), 0)
 	}
-	if name != "" {
-		r.Name = name
-	}
-	r.Version = version
-	if own != "" {
-		r.Version = own
-	}
+	r.Name, r.Version = cmp.Or(name, r.Name), cmp.Or(own, version)
 	return r, err
 }
 
