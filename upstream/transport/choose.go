@@ -49,7 +49,7 @@ func (d *Dialer) choose(metadata map[string]any) *socket {
 // and when its metadata changes.
 func (d *Dialer) Resolve(h *host.Host) {
 	s := d.choose(h.Metadata()[d.namespace])
-	if d.chosen == nil {
+	if len(d.matches) == 0 {
 		return
 	}
 	d.mu.Lock()
@@ -59,7 +59,7 @@ func (d *Dialer) Resolve(h *host.Host) {
 
 // Forget drops the result of [Dialer.Resolve] for a removed host.
 func (d *Dialer) Forget(h *host.Host) {
-	if d.chosen == nil {
+	if len(d.matches) == 0 {
 		return
 	}
 	d.mu.Lock()
@@ -70,7 +70,7 @@ func (d *Dialer) Forget(h *host.Host) {
 // socket returns the socket of h. For a host that was never resolved, the result is
 // neither stored nor counted.
 func (d *Dialer) socket(h *host.Host) *socket {
-	if d.chosen == nil {
+	if len(d.matches) == 0 {
 		return d.fallback.socket
 	}
 	d.mu.RLock()

@@ -83,7 +83,7 @@ type socket struct {
 }
 
 func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, err error) {
-	d := &Dialer{f: f, cluster: c, scope: scope, namespace: scope.Store().Product() + ".transport_socket_match"}
+	d := &Dialer{f: f, cluster: c, scope: scope, namespace: scope.Store().Product() + ".transport_socket_match", chosen: make(map[*host.Host]*socket)}
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -113,9 +113,6 @@ func (f *Factory) newDialer(c *config.Cluster, scope *store.Scope) (_ *Dialer, e
 		scope.Counter("default.total_match_count"),
 		scope.Counter("defaulttotal_match_count"), // as some read it
 	}}
-	if len(d.matches) > 0 {
-		d.chosen = make(map[*host.Host]*socket)
-	}
 	if len(c.HealthChecks) > 0 && c.HealthChecks[0].TransportSocketMatch != nil {
 		d.check = d.choose(c.HealthChecks[0].TransportSocketMatch)
 	}
