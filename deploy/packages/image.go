@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"encoding/pem"
 	"io"
@@ -152,36 +151,32 @@ func authorities() []byte {
 
 // tarDirectory writes the files of a directory, in the order of their names.
 func (r *release) tarDirectory(dir, name string) error {
-	out, err := os.Create(filepath.Join(r.out, name))
-	if err != nil {
-		return err
-	}
-	tw := tar.NewWriter(out)
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	var files []file
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
+		f := file{mode: 0o644}
+		if f.name, err = filepath.Rel(dir, path); err != nil {
 			return err
 		}
 		if d.IsDir() {
-			return tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: rel + "/", Mode: 0o755, ModTime: r.time, Format: tar.FormatPAX})
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
+			f.name, f.mode = f.name+"/", 0o755
+		} else if f.data, err = os.ReadFile(path); err != nil {
 			return err
 		}
-		if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: rel, Mode: 0o644, Size: int64(len(data)), ModTime: r.time, Format: tar.FormatPAX}); err != nil {
-			return err
-		}
-		_, err = tw.Write(data)
-		return err
+		files = append(files, f)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := tw.Close(); err != nil {
+	out, err := os.Create(filepath.Join(r.out, name))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := writeTar(out, "", files, r.time); err != nil {
 		return err
 	}
 	return out.Close()
