@@ -38,7 +38,6 @@ func (m *mux) expireNextLocked() {
 			}
 		}
 	}
-	m.expiry.Stop()
 	if m.expiring = !next.IsZero(); m.expiring {
 		m.expiry.Reset(max(time.Until(next), 0))
 	}
