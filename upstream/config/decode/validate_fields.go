@@ -237,9 +237,6 @@ func (c *fieldChecker) value(v protoreflect.Value, fd protoreflect.FieldDescript
 		}
 		return
 	}
-	if rules.GetMessage().GetSkip() {
-		return
-	}
 	if wrapped := wrappedField(md); wrapped != nil {
 		for _, message := range scalarFaults(v.Message().Get(wrapped), wrapped, rules, secret) {
 			c.fault("%s", message)
