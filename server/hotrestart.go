@@ -316,6 +316,14 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
+// removeRegular removes a file if it is a regular one.
+func removeRegular(path string) error {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return os.Remove(path)
+}
+
 // close undoes join, for a server that does not run.
 func (h *hotRestart) close() {
 	if h == nil {
