@@ -33,6 +33,18 @@ func (b *atomicBits) has(i int) bool { return b[i/64].Load()>>(i%64)&1 != 0 }
 func (b *atomicBits) set(i int)      { b[i/64].Or(1 << (i % 64)) }
 func (b *atomicBits) clear(i int)    { b[i/64].And(^uint64(1 << (i % 64))) }
 
+// none reports whether no bit is set; b can be nil.
+func (b *atomicBits) none() bool {
+	if b != nil {
+		for w := range b {
+			if b[w].Load() != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // count returns the number of bits that are set.
 func (b *bitset) count() (n int) {
 	for _, m := range b {

@@ -111,7 +111,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 // unchanged reports whether no mark of the first n counters or gauges of b waits for
 // a flush.
 func (b *block) unchanged(n int) bool {
-	return b.carried.Load() == nil && b.parents.Load() == nil && b.pg.unmarked(n)
+	return b.carried.Load().none() && b.parents.Load() == nil && b.pg.unmarked(n)
 }
 
 // bitsByBlock returns the slots of ids as bits, by block index.
