@@ -36,16 +36,9 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 	var back sync.WaitGroup
 	moved := activity{begin: time.Now()}
 	back.Go(func() {
-		c.cluster.env.guard.Run("tunnel", func() {
-			ended := false
-			defer func() {
-				if !ended { // by a panic of client
-					_ = client.Close()
-				}
-			}()
-			copyUntilIdle(client, c, size, idle, &moved, &toClient)
-			ended = true
-		})
+		if !c.cluster.env.guard.Run("tunnel", func() { copyUntilIdle(client, c, size, idle, &moved, &toClient) }) {
+			_ = client.Close() // which has panicked
+		}
 	})
 	copyUntilIdle(c, client, size, idle, &moved, &toHost)
 	back.Wait()
