@@ -99,12 +99,10 @@ type statusView struct {
 func newStatusView() *statusView {
 	v := new(statusView)
 	v.hosts = func(yield func(*status.Host) bool) {
-		for _, s := range v.view.Sets {
-			for _, h := range s.Hosts {
-				v.showHost(h)
-				if !yield(&v.host) {
-					return
-				}
+		for h := range v.view.Hosts {
+			v.showHost(h)
+			if !yield(&v.host) {
+				return
 			}
 		}
 	}
