@@ -51,11 +51,7 @@ func (d *Decoder) secret(m proto.Message, r *report) (*ParsedSecret, error) {
 	if l == nil {
 		return nil, r.err()
 	}
-	v3, ok := l.message.(*tlsv3.Secret)
-	if !ok {
-		r.errorf(Malformed, "", "not a secret")
-		return nil, r.err()
-	}
+	v3 := l.message.(*tlsv3.Secret)
 	k := clusterCheck{report: r, d: d}
 	if v3.GetName() == "" {
 		r.errorf(BadValue, "name", "must not be empty")
@@ -89,19 +85,16 @@ func CheckSecretNames(secrets []*ParsedSecret) error {
 		name string
 	}
 	seen := make(map[id]bool, len(secrets))
-	var out Errors
+	var out report
 	for _, s := range secrets {
 		x := id{s.Secret.Kind, s.Secret.Name}
 		if seen[x] && x.kind != config.OtherSecret {
-			out.List = append(out.List, &Error{
+			out.errs = append(out.errs, &Error{
 				Position: s.namePosition, Kind: Conflict, Resource: secretKind().label(x.name, 0),
 				Field: "name", Message: fmt.Sprintf("%s is already used by another %s", quote(x.name, false), x.kind),
 			})
 		}
 		seen[x] = true
 	}
-	if len(out.List) == 0 {
-		return nil
-	}
-	return &out
+	return out.err()
 }

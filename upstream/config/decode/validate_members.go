@@ -289,21 +289,18 @@ func (k *clusterCheck) sans(path string, v *tlsv3.CertificateValidationContext) 
 // already used by an earlier cluster, or nil if names are unique.
 func CheckNames(clusters []*ParsedCluster) error {
 	seen := make(map[string]bool, len(clusters))
-	var out Errors
+	var out report
 	for _, c := range clusters {
 		name := c.Cluster.Name
 		if seen[name] {
-			out.List = append(out.List, &Error{
+			out.errs = append(out.errs, &Error{
 				Position: c.namePosition, Kind: Conflict, Resource: clusterKind().label(name, 0),
 				Field: "name", Message: fmt.Sprintf("%s is already used by another cluster", quote(name, false)),
 			})
 		}
 		seen[name] = true
 	}
-	if len(out.List) == 0 {
-		return nil
-	}
-	return &out
+	return out.err()
 }
 
 // CheckLocalCluster checks that the local cluster is a static one whose endpoints all
@@ -328,17 +325,14 @@ func CheckLocalAssignment(name string, a *config.Assignment) error {
 	if a == nil {
 		return nil
 	}
-	var out Errors
+	var out report
 	for i, l := range a.Localities {
 		if l.Priority > 0 && len(l.Endpoints) > 0 {
-			out.List = append(out.List, &Error{
+			out.errs = append(out.errs, &Error{
 				Kind: Conflict, Resource: clusterKind().label(name, 0),
 				Field: fmt.Sprintf("load_assignment.endpoints[%d].priority", i), Message: "must be 0 in the local cluster",
 			})
 		}
 	}
-	if len(out.List) == 0 {
-		return nil
-	}
-	return &out
+	return out.err()
 }
