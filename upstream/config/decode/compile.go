@@ -24,10 +24,10 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *config.Cluster {
 		Type:        config.DiscoveryType(m.GetType()),
 
 		ConnectTimeout:            timer(m.GetConnectTimeout(), defaultConnectTimeout),
-		BufferLimitBytes:          u32(m.GetPerConnectionBufferLimitBytes(), defaultBufferLimit),
+		BufferLimitBytes:          given(m.GetPerConnectionBufferLimitBytes(), defaultBufferLimit),
 		BufferHighWatermarkWait:   timer(m.GetPerConnectionBufferHighWatermarkTimeout(), 0),
 		PerDownstreamConnection:   m.GetConnectionPoolPerDownstreamConnection(),
-		WaitForWarmOnInit:         boolean(m.GetWaitForWarmOnInit(), true),
+		WaitForWarmOnInit:         given(m.GetWaitForWarmOnInit(), true),
 		CloseOnHealthFailure:      m.GetCloseConnectionsOnHostHealthFailure(),
 		IgnoreHealthOnHostRemoval: m.GetIgnoreHealthOnHostRemoval(),
 		CleanupInterval:           timer(m.GetCleanupInterval(), defaultCleanup),
@@ -66,16 +66,13 @@ func (c *compiler) cluster(m *clusterv3.Cluster, x extra) *config.Cluster {
 		out.Filters = append(out.Filters, config.Filter{Name: f.GetName(), Config: extensionAny(f.GetTypedConfig())})
 	}
 	if p := m.GetPreconnectPolicy(); p != nil {
-		out.Preconnect = &config.Preconnect{PerUpstreamRatio: 1, PredictiveRatio: p.GetPredictivePreconnectRatio().GetValue()}
-		if p.GetPerUpstreamPreconnectRatio() != nil {
-			out.Preconnect.PerUpstreamRatio = p.GetPerUpstreamPreconnectRatio().GetValue()
-		}
+		out.Preconnect = &config.Preconnect{PerUpstreamRatio: given(p.GetPerUpstreamPreconnectRatio(), 1), PredictiveRatio: p.GetPredictivePreconnectRatio().GetValue()}
 	}
 	if h := m.GetUpstreamConnectionOptions().GetHappyEyeballsConfig(); h != nil {
 		out.HappyEyeballs = &config.HappyEyeballs{
 			FirstFamilyV4:    h.GetFirstAddressFamilyVersion() == clusterv3.UpstreamConnectionOptions_V4,
 			FirstFamilyV6:    h.GetFirstAddressFamilyVersion() == clusterv3.UpstreamConnectionOptions_V6,
-			FirstFamilyCount: u32(h.GetFirstAddressFamilyCount(), 1),
+			FirstFamilyCount: given(h.GetFirstAddressFamilyCount(), 1),
 		}
 	}
 	out.Unread = unreadFields(m)

@@ -26,8 +26,8 @@ func (c *compiler) loadBalancing(m *clusterv3.Cluster) config.LoadBalancing {
 	common := m.GetCommonLbConfig()
 	lb := config.LoadBalancing{
 		RingHash:              ringHash(m.GetRingHashLbConfig().GetMinimumRingSize(), m.GetRingHashLbConfig().GetMaximumRingSize()),
-		Maglev:                config.Maglev{TableSize: u64(m.GetMaglevLbConfig().GetTableSize(), defaultMaglevSize)},
-		LeastRequest:          config.LeastRequest{ChoiceCount: u32(m.GetLeastRequestLbConfig().GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetLeastRequestLbConfig().GetActiveRequestBias())},
+		Maglev:                config.Maglev{TableSize: given(m.GetMaglevLbConfig().GetTableSize(), defaultMaglevSize)},
+		LeastRequest:          config.LeastRequest{ChoiceCount: given(m.GetLeastRequestLbConfig().GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetLeastRequestLbConfig().GetActiveRequestBias())},
 		OriginalDst:           originalDst(m.GetOriginalDstLbConfig()),
 		Subset:                subset(m.GetLbSubsetConfig()),
 		PanicThreshold:        wholePercent(common.GetHealthyPanicThreshold(), defaultPanicThreshold),
@@ -35,7 +35,7 @@ func (c *compiler) loadBalancing(m *clusterv3.Cluster) config.LoadBalancing {
 		IgnoreNewHostsUntilHC: common.GetIgnoreNewHostsUntilFirstHc(),
 		CloseOnHostSetChange:  common.GetCloseConnectionsOnHostSetChange(),
 		UseHostnameForHashing: common.GetConsistentHashingLbConfig().GetUseHostnameForHashing(),
-		HashBalanceFactor:     u32(common.GetConsistentHashingLbConfig().GetHashBalanceFactor(), 0),
+		HashBalanceFactor:     given(common.GetConsistentHashingLbConfig().GetHashBalanceFactor(), 0),
 		LocalityWeighted:      common.GetLocalityWeightedLbConfig() != nil,
 	}
 	if m.GetRingHashLbConfig().GetHashFunction() == clusterv3.Cluster_RingHashLbConfig_MURMUR_HASH_2 {
@@ -71,7 +71,7 @@ func (c *compiler) loadBalancing(m *clusterv3.Cluster) config.LoadBalancing {
 }
 
 func ringHash(lowest, highest *wrapperspb.UInt64Value) config.RingHash {
-	return config.RingHash{MinimumSize: max(1, u64(lowest, defaultMinRingSize)), MaximumSize: u64(highest, defaultMaxRingSize)}
+	return config.RingHash{MinimumSize: max(1, given(lowest, defaultMinRingSize)), MaximumSize: given(highest, defaultMaxRingSize)}
 }
 
 // runtimeDouble returns the value of r, by default 1.
@@ -90,7 +90,7 @@ func zoneAware(z interface {
 }) *config.ZoneAware {
 	return &config.ZoneAware{
 		RoutingEnabled:     wholePercent(z.GetRoutingEnabled(), defaultZoneRouting),
-		MinClusterSize:     u64(z.GetMinClusterSize(), defaultMinClusterSize),
+		MinClusterSize:     given(z.GetMinClusterSize(), defaultMinClusterSize),
 		FailTrafficOnPanic: z.GetFailTrafficOnPanic(),
 	}
 }
@@ -105,18 +105,14 @@ func slowStart(s interface {
 	if !s.ProtoReflect().IsValid() {
 		return def
 	}
-	out := &config.SlowStart{Window: timer(s.GetSlowStartWindow(), 0), Aggression: runtimeDouble(s.GetAggression()), MinWeightPercent: 10}
-	if p := s.GetMinWeightPercent(); p != nil {
-		out.MinWeightPercent = p.GetValue()
-	}
-	return out
+	return &config.SlowStart{Window: timer(s.GetSlowStartWindow(), 0), Aggression: runtimeDouble(s.GetAggression()), MinWeightPercent: given(s.GetMinWeightPercent(), 10)}
 }
 
 func originalDst(o *clusterv3.Cluster_OriginalDstLbConfig) config.OriginalDstOptions {
 	out := config.OriginalDstOptions{
 		UseHTTPHeader: o.GetUseHttpHeader(),
 		HeaderName:    o.GetHttpHeaderName(),
-		PortOverride:  uint16(u32(o.GetUpstreamPortOverride(), 0)),
+		PortOverride:  uint16(given(o.GetUpstreamPortOverride(), 0)),
 		HasPort:       o.GetUpstreamPortOverride() != nil,
 		MetadataKey:   o.GetMetadataKey().GetKey(),
 	}
@@ -204,7 +200,7 @@ func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config
 		case *randomv3.Random:
 			setLocality(lb, m.GetLocalityLbConfig())
 		case *leastv3.LeastRequest:
-			lb.LeastRequest = config.LeastRequest{ChoiceCount: u32(m.GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetActiveRequestBias())}
+			lb.LeastRequest = config.LeastRequest{ChoiceCount: given(m.GetChoiceCount(), defaultChoiceCount), Bias: runtimeDouble(m.GetActiveRequestBias())}
 			setLocality(lb, m.GetLocalityLbConfig())
 			lb.SlowStart = slowStart(m.GetSlowStartConfig(), lb.SlowStart)
 		case *ringv3.RingHash:
@@ -213,10 +209,10 @@ func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config
 				lb.RingHash.Function = config.MurmurHash2
 			}
 			lb.UseHostnameForHashing = m.GetUseHostnameForHashing()
-			lb.HashBalanceFactor = u32(m.GetHashBalanceFactor(), 0)
+			lb.HashBalanceFactor = given(m.GetHashBalanceFactor(), 0)
 			setHashing(lb, m.GetConsistentHashingLbConfig(), m.GetLocalityWeightedLbConfig() != nil)
 		case *maglevv3.Maglev:
-			lb.Maglev = config.Maglev{TableSize: u64(m.GetTableSize(), defaultMaglevSize)}
+			lb.Maglev = config.Maglev{TableSize: given(m.GetTableSize(), defaultMaglevSize)}
 			setHashing(lb, m.GetConsistentHashingLbConfig(), m.GetLocalityWeightedLbConfig() != nil)
 		}
 	}
@@ -225,7 +221,7 @@ func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config
 func setHashing(lb *config.LoadBalancing, h *commonv3.ConsistentHashingLbConfig, localityWeighted bool) {
 	if h != nil {
 		lb.UseHostnameForHashing = h.GetUseHostnameForHashing()
-		lb.HashBalanceFactor = u32(h.GetHashBalanceFactor(), 0)
+		lb.HashBalanceFactor = given(h.GetHashBalanceFactor(), 0)
 	}
 	if localityWeighted {
 		lb.LocalityWeighted, lb.ZoneAware = true, nil
@@ -240,7 +236,7 @@ func setLocality(lb *config.LoadBalancing, l *commonv3.LocalityLbConfig) {
 		z := l.GetZoneAwareLbConfig()
 		lb.ZoneAware = zoneAware(z)
 		if f := z.GetForceLocalZone(); f != nil {
-			lb.ZoneAware.ForceLocal = &config.ForceLocal{MinSize: u32(f.GetMinSize(), 1)}
+			lb.ZoneAware.ForceLocal = &config.ForceLocal{MinSize: given(f.GetMinSize(), 1)}
 		}
 	}
 }

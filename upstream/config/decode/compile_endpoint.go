@@ -93,7 +93,7 @@ func (c *compiler) assignment(a *endpointv3.ClusterLoadAssignment) *config.Assig
 	}
 	out := &config.Assignment{
 		ClusterName:            a.GetClusterName(),
-		OverprovisioningFactor: u32(a.GetPolicy().GetOverprovisioningFactor(), defaultOverprovision),
+		OverprovisioningFactor: given(a.GetPolicy().GetOverprovisioningFactor(), defaultOverprovision),
 		EndpointStaleAfter:     timer(a.GetPolicy().GetEndpointStaleAfter(), 0),
 		WeightedPriorityHealth: a.GetPolicy().GetWeightedPriorityHealth(),
 	}
@@ -104,10 +104,10 @@ func (c *compiler) assignment(a *endpointv3.ClusterLoadAssignment) *config.Assig
 	for _, l := range a.GetEndpoints() {
 		g := config.LocalityEndpoints{
 			Locality:  locality(l.GetLocality()),
-			Weight:    u32(l.GetLoadBalancingWeight(), 0),
+			Weight:    given(l.GetLoadBalancingWeight(), 0),
 			HasWeight: l.GetLoadBalancingWeight() != nil,
 			Priority:  l.GetPriority(),
-			Proximity: u32(l.GetProximity(), 0),
+			Proximity: given(l.GetProximity(), 0),
 			Metadata:  c.hostMetadata(l.GetMetadata()),
 		}
 		for _, e := range l.GetLbEndpoints() {
@@ -149,7 +149,7 @@ func (c *compiler) endpoint(e *endpointv3.LbEndpoint, named map[string]*endpoint
 		Hostname:                 h.GetHostname(),
 		ObservabilityName:        h.GetObservabilityName(),
 		Health:                   config.HealthStatus(e.GetHealthStatus()),
-		Weight:                   max(1, u32(e.GetLoadBalancingWeight(), 1)),
+		Weight:                   max(1, given(e.GetLoadBalancingWeight(), 1)),
 		Metadata:                 c.hostMetadata(e.GetMetadata()),
 		HealthCheckHostname:      h.GetHealthCheckConfig().GetHostname(),
 		DisableActiveHealthCheck: h.GetHealthCheckConfig().GetDisableActiveHealthCheck(),
@@ -175,7 +175,7 @@ func (c *compiler) bind(b *corev3.BindConfig) *config.Bind {
 	if b == nil {
 		return nil
 	}
-	out := &config.Bind{Source: socketAddress(b.GetSourceAddress()), Freebind: boolean(b.GetFreebind(), false)}
+	out := &config.Bind{Source: socketAddress(b.GetSourceAddress()), Freebind: given(b.GetFreebind(), false)}
 	for _, o := range b.GetSocketOptions() {
 		_, isInt := o.GetValue().(*corev3.SocketOption_IntValue)
 		out.Options = append(out.Options, config.SocketOption{
@@ -198,8 +198,8 @@ func keepalive(k *corev3.TcpKeepalive) *config.Keepalive {
 		return nil
 	}
 	return &config.Keepalive{
-		Probes:   u32(k.GetKeepaliveProbes(), 0),
-		Time:     time.Duration(u32(k.GetKeepaliveTime(), 0)) * time.Second,
-		Interval: time.Duration(u32(k.GetKeepaliveInterval(), 0)) * time.Second,
+		Probes:   given(k.GetKeepaliveProbes(), 0),
+		Time:     time.Duration(given(k.GetKeepaliveTime(), 0)) * time.Second,
+		Interval: time.Duration(given(k.GetKeepaliveInterval(), 0)) * time.Second,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 )
@@ -47,11 +48,11 @@ func (c *compiler) healthCheck(h *corev3.HealthCheck) config.HealthCheck {
 		InitialJitter:            timer(h.GetInitialJitter(), 0),
 		IntervalJitter:           timer(h.GetIntervalJitter(), 0),
 		IntervalJitterPercent:    h.GetIntervalJitterPercent(),
-		UnhealthyThreshold:       max(1, u32(h.GetUnhealthyThreshold(), 1)),
-		HealthyThreshold:         max(1, u32(h.GetHealthyThreshold(), 1)),
-		AltPort:                  uint16(u32(h.GetAltPort(), 0)),
+		UnhealthyThreshold:       max(1, given(h.GetUnhealthyThreshold(), 1)),
+		HealthyThreshold:         max(1, given(h.GetHealthyThreshold(), 1)),
+		AltPort:                  uint16(given(h.GetAltPort(), 0)),
 		HasAltPort:               h.GetAltPort() != nil,
-		ReuseConnection:          boolean(h.GetReuseConnection(), true),
+		ReuseConnection:          given(h.GetReuseConnection(), true),
 		NoTrafficInterval:        noTraffic,
 		NoTrafficHealthyInterval: timer(h.GetNoTrafficHealthyInterval(), noTraffic),
 		UnhealthyInterval:        unhealthy,
@@ -108,7 +109,7 @@ func httpCheck(h *corev3.HealthCheck_HttpHealthCheck) config.HTTPHealthCheck {
 		Method:             "GET",
 		Send:               payload(h.GetSend()),
 		Receive:            payloads(h.GetReceive()),
-		ResponseBufferSize: u64(h.GetResponseBufferSize(), defaultBodyBuffer),
+		ResponseBufferSize: given(h.GetResponseBufferSize(), defaultBodyBuffer),
 		HeadersToAdd:       headersToAdd(h.GetRequestHeadersToAdd()),
 		HeadersToRemove:    texts(h.GetRequestHeadersToRemove()),
 		Expected:           statusRanges(h.GetExpectedStatuses()),
@@ -211,32 +212,32 @@ func (c *compiler) outlier(o *clusterv3.OutlierDetection) *config.Outlier {
 		BaseEjectionTime:      base,
 		MaxEjectionTime:       timer(o.GetMaxEjectionTime(), max(defaultMaxEjectionTime, base)),
 		MaxEjectionTimeJitter: timer(o.GetMaxEjectionTimeJitter(), 0),
-		MaxEjectionPercent:    u32(o.GetMaxEjectionPercent(), 10),
+		MaxEjectionPercent:    given(o.GetMaxEjectionPercent(), 10),
 
-		Consecutive5xx:            u32(o.GetConsecutive_5Xx(), 5),
-		ConsecutiveGatewayFailure: u32(o.GetConsecutiveGatewayFailure(), 5),
-		ConsecutiveLocalFailure:   u32(o.GetConsecutiveLocalOriginFailure(), 5),
+		Consecutive5xx:            given(o.GetConsecutive_5Xx(), 5),
+		ConsecutiveGatewayFailure: given(o.GetConsecutiveGatewayFailure(), 5),
+		ConsecutiveLocalFailure:   given(o.GetConsecutiveLocalOriginFailure(), 5),
 
-		EnforcingConsecutive5xx:            u32(o.GetEnforcingConsecutive_5Xx(), 100),
-		EnforcingConsecutiveGatewayFailure: u32(o.GetEnforcingConsecutiveGatewayFailure(), 0),
-		EnforcingConsecutiveLocalFailure:   u32(o.GetEnforcingConsecutiveLocalOriginFailure(), 100),
-		EnforcingSuccessRate:               u32(o.GetEnforcingSuccessRate(), 100),
-		EnforcingLocalSuccessRate:          u32(o.GetEnforcingLocalOriginSuccessRate(), 100),
-		EnforcingFailurePercentage:         u32(o.GetEnforcingFailurePercentage(), 0),
-		EnforcingLocalFailurePercentage:    u32(o.GetEnforcingFailurePercentageLocalOrigin(), 0),
+		EnforcingConsecutive5xx:            given(o.GetEnforcingConsecutive_5Xx(), 100),
+		EnforcingConsecutiveGatewayFailure: given(o.GetEnforcingConsecutiveGatewayFailure(), 0),
+		EnforcingConsecutiveLocalFailure:   given(o.GetEnforcingConsecutiveLocalOriginFailure(), 100),
+		EnforcingSuccessRate:               given(o.GetEnforcingSuccessRate(), 100),
+		EnforcingLocalSuccessRate:          given(o.GetEnforcingLocalOriginSuccessRate(), 100),
+		EnforcingFailurePercentage:         given(o.GetEnforcingFailurePercentage(), 0),
+		EnforcingLocalFailurePercentage:    given(o.GetEnforcingFailurePercentageLocalOrigin(), 0),
 
-		SuccessRateMinimumHosts:  u32(o.GetSuccessRateMinimumHosts(), 5),
-		SuccessRateRequestVolume: u32(o.GetSuccessRateRequestVolume(), 100),
-		SuccessRateStdevFactor:   u32(o.GetSuccessRateStdevFactor(), 1900),
+		SuccessRateMinimumHosts:  given(o.GetSuccessRateMinimumHosts(), 5),
+		SuccessRateRequestVolume: given(o.GetSuccessRateRequestVolume(), 100),
+		SuccessRateStdevFactor:   given(o.GetSuccessRateStdevFactor(), 1900),
 
-		FailurePercentageThreshold:     u32(o.GetFailurePercentageThreshold(), 85),
-		FailurePercentageMinimumHosts:  u32(o.GetFailurePercentageMinimumHosts(), 5),
-		FailurePercentageRequestVolume: u32(o.GetFailurePercentageRequestVolume(), 50),
+		FailurePercentageThreshold:     given(o.GetFailurePercentageThreshold(), 85),
+		FailurePercentageMinimumHosts:  given(o.GetFailurePercentageMinimumHosts(), 5),
+		FailurePercentageRequestVolume: given(o.GetFailurePercentageRequestVolume(), 50),
 
 		SplitLocalErrors: o.GetSplitExternalLocalOriginErrors(),
-		UnejectOnCheck:   boolean(o.GetSuccessfulActiveHealthCheckUnejectHost(), c.form != config.FormV2),
-		AlwaysEjectOne:   boolean(o.GetAlwaysEjectOneHost(), c.form == config.FormV2),
-		DetectDegraded:   boolean(o.GetDetectDegradedHosts(), false),
+		UnejectOnCheck:   given(o.GetSuccessfulActiveHealthCheckUnejectHost(), c.form != config.FormV2),
+		AlwaysEjectOne:   given(o.GetAlwaysEjectOneHost(), c.form == config.FormV2),
+		DetectDegraded:   given(o.GetDetectDegradedHosts(), false),
 	}
 	for _, m := range o.GetMonitors() {
 		out.MonitorExtensions = append(out.MonitorExtensions, extension(m))
@@ -245,20 +246,20 @@ func (c *compiler) outlier(o *clusterv3.OutlierDetection) *config.Outlier {
 }
 
 func (c *compiler) circuitBreakers(b *clusterv3.CircuitBreakers) config.CircuitBreakers {
-	out := config.CircuitBreakers{
-		Default: thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_DEFAULT)),
-		High:    thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_HIGH)),
+	return config.CircuitBreakers{
+		Default:        thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_DEFAULT)),
+		High:           thresholds(firstThresholds(b.GetThresholds(), corev3.RoutingPriority_HIGH)),
+		PerHostDefault: limit(firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_DEFAULT).GetMaxConnections()),
+		PerHostHigh:    limit(firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_HIGH).GetMaxConnections()),
+	}
+}
 
-		PerHostDefault: config.NoLimit,
-		PerHostHigh:    config.NoLimit,
+// limit returns the value of a limit that is unlimited by default.
+func limit(v *wrapperspb.UInt32Value) uint64 {
+	if v == nil {
+		return config.NoLimit
 	}
-	if t := firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_DEFAULT); t.GetMaxConnections() != nil {
-		out.PerHostDefault = uint64(t.GetMaxConnections().GetValue())
-	}
-	if t := firstThresholds(b.GetPerHostThresholds(), corev3.RoutingPriority_HIGH); t.GetMaxConnections() != nil {
-		out.PerHostHigh = uint64(t.GetMaxConnections().GetValue())
-	}
-	return out
+	return uint64(v.GetValue())
 }
 
 // firstThresholds returns the first entry of a priority; later ones are ignored.
@@ -273,24 +274,18 @@ func firstThresholds(list []*clusterv3.CircuitBreakers_Thresholds, p corev3.Rout
 
 func thresholds(t *clusterv3.CircuitBreakers_Thresholds) config.Thresholds {
 	out := config.Thresholds{
-		MaxConnections:     uint64(u32(t.GetMaxConnections(), 1024)),
-		MaxPendingRequests: uint64(u32(t.GetMaxPendingRequests(), 1024)),
-		MaxRequests:        uint64(u32(t.GetMaxRequests(), 1024)),
-		MaxRetries:         uint64(u32(t.GetMaxRetries(), 3)),
-		MaxConnectionPools: config.NoLimit,
+		MaxConnections:     uint64(given(t.GetMaxConnections(), 1024)),
+		MaxPendingRequests: uint64(given(t.GetMaxPendingRequests(), 1024)),
+		MaxRequests:        uint64(given(t.GetMaxRequests(), 1024)),
+		MaxRetries:         uint64(given(t.GetMaxRetries(), 3)),
+		MaxConnectionPools: limit(t.GetMaxConnectionPools()),
 		TrackRemaining:     t.GetTrackRemaining(),
-	}
-	if p := t.GetMaxConnectionPools(); p != nil {
-		out.MaxConnectionPools = uint64(p.GetValue())
 	}
 	if b := t.GetRetryBudget(); b != nil {
 		out.RetryBudget = &config.RetryBudget{
-			BudgetPercent:       defaultBudgetPercent,
-			MinRetryConcurrency: u32(b.GetMinRetryConcurrency(), defaultRetryFloor),
+			BudgetPercent:       given(b.GetBudgetPercent(), defaultBudgetPercent),
+			MinRetryConcurrency: given(b.GetMinRetryConcurrency(), defaultRetryFloor),
 			BudgetInterval:      timer(b.GetBudgetInterval(), 0),
-		}
-		if b.GetBudgetPercent() != nil {
-			out.RetryBudget.BudgetPercent = b.GetBudgetPercent().GetValue()
 		}
 	}
 	return out

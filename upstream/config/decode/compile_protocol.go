@@ -77,24 +77,24 @@ func (c *compiler) http(m *clusterv3.Cluster) config.HTTPOptions {
 	p := protocolOf(m)
 	out := config.HTTPOptions{
 		Protocol:                 p.protocol,
-		MaxRequestsPerConnection: u32(p.common.GetMaxRequestsPerConnection(), u32(m.GetMaxRequestsPerConnection(), 0)),
+		MaxRequestsPerConnection: given(p.common.GetMaxRequestsPerConnection(), given(m.GetMaxRequestsPerConnection(), 0)),
 		IdleTimeout:              timer(p.common.GetIdleTimeout(), defaultIdleTimeout),
 		MaxConnectionDuration:    timer(p.common.GetMaxConnectionDuration(), 0),
 		MaxStreamDuration:        timer(p.common.GetMaxStreamDuration(), 0),
-		MaxHeadersCount:          u32(p.common.GetMaxHeadersCount(), 100),
-		MaxResponseHeadersKB:     u32(p.common.GetMaxResponseHeadersKb(), 60),
+		MaxHeadersCount:          given(p.common.GetMaxHeadersCount(), 100),
+		MaxResponseHeadersKB:     given(p.common.GetMaxResponseHeadersKb(), 60),
 		HeadersWithUnderscores:   config.UnderscoreAction(p.common.GetHeadersWithUnderscoresAction()),
 		AutoSNI:                  p.upstream.GetAutoSni(),
 		AutoSANValidation:        p.upstream.GetAutoSanValidation(),
 		OverrideAutoSNIHeader:    p.upstream.GetOverrideAutoSniHeader(),
 		HTTP1Options: config.HTTP1Options{
-			AllowAbsoluteURL:    boolean(p.http1.GetAllowAbsoluteUrl(), true),
+			AllowAbsoluteURL:    given(p.http1.GetAllowAbsoluteUrl(), true),
 			AcceptHTTP10:        p.http1.GetAcceptHttp_10(),
 			DefaultHostHTTP10:   p.http1.GetDefaultHostForHttp_10(),
 			EnableTrailers:      p.http1.GetEnableTrailers(),
 			AllowChunkedLength:  p.http1.GetAllowChunkedLength(),
 			ProperCaseHeaders:   p.http1.GetHeaderKeyFormat().GetProperCaseWords() != nil,
-			StreamErrorOnBadMsg: boolean(p.http1.GetOverrideStreamErrorOnInvalidHttpMessage(), false),
+			StreamErrorOnBadMsg: given(p.http1.GetOverrideStreamErrorOnInvalidHttpMessage(), false),
 			SendFullURL:         p.http1.GetSendFullyQualifiedUrl(),
 			AllowCustomMethods:  p.http1.GetAllowCustomMethods(),
 		},
@@ -109,18 +109,18 @@ func (c *compiler) http2(h *corev3.Http2ProtocolOptions) config.HTTP2Options {
 		streams, window, connection = 1<<31-1, 256<<20, 256<<20
 	}
 	out := config.HTTP2Options{
-		HpackTableSize:                 u32(h.GetHpackTableSize(), 4096),
-		MaxConcurrentStreams:           u32(h.GetMaxConcurrentStreams(), streams),
-		InitialStreamWindow:            u32(h.GetInitialStreamWindowSize(), window),
-		InitialConnectionWindow:        u32(h.GetInitialConnectionWindowSize(), connection),
+		HpackTableSize:                 given(h.GetHpackTableSize(), 4096),
+		MaxConcurrentStreams:           given(h.GetMaxConcurrentStreams(), streams),
+		InitialStreamWindow:            given(h.GetInitialStreamWindowSize(), window),
+		InitialConnectionWindow:        given(h.GetInitialConnectionWindowSize(), connection),
 		AllowConnect:                   h.GetAllowConnect(),
 		AllowMetadata:                  h.GetAllowMetadata(),
-		MaxOutboundFrames:              u32(h.GetMaxOutboundFrames(), 10_000),
-		MaxOutboundControlFrames:       u32(h.GetMaxOutboundControlFrames(), 1_000),
-		MaxInboundEmptyFrames:          u32(h.GetMaxConsecutiveInboundFramesWithEmptyPayload(), 1),
-		MaxInboundPriorityFrames:       u32(h.GetMaxInboundPriorityFramesPerStream(), 100),
-		MaxInboundWindowUpdatesPerData: u32(h.GetMaxInboundWindowUpdateFramesPerDataFrameSent(), 10),
-		StreamErrorOnBadMsg:            boolean(h.GetOverrideStreamErrorOnInvalidHttpMessage(), h.GetStreamErrorOnInvalidHttpMessaging()),
+		MaxOutboundFrames:              given(h.GetMaxOutboundFrames(), 10_000),
+		MaxOutboundControlFrames:       given(h.GetMaxOutboundControlFrames(), 1_000),
+		MaxInboundEmptyFrames:          given(h.GetMaxConsecutiveInboundFramesWithEmptyPayload(), 1),
+		MaxInboundPriorityFrames:       given(h.GetMaxInboundPriorityFramesPerStream(), 100),
+		MaxInboundWindowUpdatesPerData: given(h.GetMaxInboundWindowUpdateFramesPerDataFrameSent(), 10),
+		StreamErrorOnBadMsg:            given(h.GetOverrideStreamErrorOnInvalidHttpMessage(), h.GetStreamErrorOnInvalidHttpMessaging()),
 	}
 	for _, s := range h.GetCustomSettingsParameters() {
 		out.Custom = append(out.Custom, config.HTTP2Setting{Identifier: s.GetIdentifier().GetValue(), Value: s.GetValue().GetValue()})
@@ -129,10 +129,7 @@ func (c *compiler) http2(h *corev3.Http2ProtocolOptions) config.HTTP2Options {
 		out.KeepaliveInterval = timer(k.GetInterval(), 0)
 		out.KeepaliveTimeout = timer(k.GetTimeout(), 0)
 		out.KeepaliveIdleInterval = timer(k.GetConnectionIdleInterval(), 0)
-		out.KeepaliveJitterPercent = 15
-		if k.GetIntervalJitter() != nil {
-			out.KeepaliveJitterPercent = k.GetIntervalJitter().GetValue()
-		}
+		out.KeepaliveJitterPercent = given(k.GetIntervalJitter(), 15)
 	}
 	return out
 }

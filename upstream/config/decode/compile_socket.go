@@ -65,8 +65,8 @@ func tlsContext(s *corev3.TransportSocket) *config.TLS {
 		AutoHostSNI:          t.GetAutoHostSni(),
 		AutoSNISANValidation: t.GetAutoSniSanValidation(),
 		AllowRenegotiation:   t.GetAllowRenegotiation(),
-		MaxSessionKeys:       u32(t.GetMaxSessionKeys(), 1),
-		EnforceRSAKeyUsage:   boolean(t.GetEnforceRsaKeyUsage(), true),
+		MaxSessionKeys:       given(t.GetMaxSessionKeys(), 1),
+		EnforceRSAKeyUsage:   given(t.GetEnforceRsaKeyUsage(), true),
 		TLSCommon:            tlsCommon(t.GetCommonTlsContext()),
 		Unread:               unread(t),
 	}
@@ -153,7 +153,7 @@ func validation(v *tlsv3.CertificateValidationContext) *config.Validation {
 		Hashes:           texts(v.GetVerifyCertificateHash()),
 		AllowExpired:     v.GetAllowExpiredCertificate(),
 		AcceptUntrusted:  v.GetTrustChainVerification() == tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED,
-		MaxVerifyDepth:   u32(v.GetMaxVerifyDepth(), config.DefaultVerifyDepth),
+		MaxVerifyDepth:   given(v.GetMaxVerifyDepth(), config.DefaultVerifyDepth),
 	}
 	for _, m := range v.GetMatchTypedSubjectAltNames() {
 		out.SANs = append(out.SANs, config.SAN{Type: config.SANType(m.GetSanType()), Matcher: stringMatcher(m.GetMatcher())})
@@ -208,10 +208,7 @@ func apiSource(a *corev3.ApiConfigSource) *config.APISource {
 		out.GRPC = append(out.GRPC, grpcService(g))
 	}
 	if r := a.GetRateLimitSettings(); r != nil {
-		out.RateLimit = &config.RateLimit{MaxTokens: u32(r.GetMaxTokens(), 100), FillRate: 10}
-		if r.GetFillRate() != nil {
-			out.RateLimit.FillRate = r.GetFillRate().GetValue()
-		}
+		out.RateLimit = &config.RateLimit{MaxTokens: given(r.GetMaxTokens(), 100), FillRate: given(r.GetFillRate(), 10)}
 	}
 	return out
 }
@@ -222,7 +219,7 @@ func grpcService(g *corev3.GrpcService) config.GRPCService {
 		ClusterName: g.GetEnvoyGrpc().GetClusterName(), Authority: g.GetEnvoyGrpc().GetAuthority(),
 		TargetURI: uri.GetTargetUri(), StatPrefix: uri.GetStatPrefix(),
 		Timeout:         timer(g.GetTimeout(), 0),
-		MaxReceiveBytes: u32(g.GetEnvoyGrpc().GetMaxReceiveMessageLength(), 0),
+		MaxReceiveBytes: given(g.GetEnvoyGrpc().GetMaxReceiveMessageLength(), 0),
 		Credentials: uri.GetChannelCredentials() != nil || len(uri.GetChannelCredentialsPlugin()) > 0 ||
 			len(uri.GetCallCredentials()) > 0 || len(uri.GetCallCredentialsPlugin()) > 0 || uri.GetCredentialsFactoryName() != "",
 	}

@@ -6,7 +6,6 @@ import (
 
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // Defaults of absent fields.
@@ -48,35 +47,21 @@ func timer(d *durationpb.Duration, def time.Duration) time.Duration {
 	return minTimer
 }
 
-// u32 returns a number, or def if it is absent.
-func u32(v *wrapperspb.UInt32Value, def uint32) uint32 {
-	if v == nil {
+// given returns the value of a wrapper message, or def if it is absent.
+func given[M any, P interface {
+	*M
+	GetValue() T
+}, T any](p P, def T) T {
+	if p == nil {
 		return def
 	}
-	return v.GetValue()
-}
-
-func u64(v *wrapperspb.UInt64Value, def uint64) uint64 {
-	if v == nil {
-		return def
-	}
-	return v.GetValue()
-}
-
-func boolean(v *wrapperspb.BoolValue, def bool) bool {
-	if v == nil {
-		return def
-	}
-	return v.GetValue()
+	return p.GetValue()
 }
 
 // wholePercent rounds a percentage down. It takes the floor of the value and not of a
 // fraction computed from it, so that 29 stays 29.
 func wholePercent(p *typev3.Percent, def uint32) uint32 {
-	if p == nil {
-		return def
-	}
-	return uint32(math.Floor(p.GetValue()))
+	return uint32(math.Floor(given(p, float64(def))))
 }
 
 // tenTimes multiplies without overflow.

@@ -80,7 +80,7 @@ func (k *clusterCheck) ranges() {
 		k.notBelow("dns_failure_refresh_rate.max_interval", f.GetMaxInterval(), f.GetBaseInterval(), "base_interval")
 	}
 	if r := k.c.GetRingHashLbConfig(); r != nil {
-		lowest, highest := u64(r.GetMinimumRingSize(), defaultMinRingSize), u64(r.GetMaximumRingSize(), defaultMaxRingSize)
+		lowest, highest := given(r.GetMinimumRingSize(), defaultMinRingSize), given(r.GetMaximumRingSize(), defaultMaxRingSize)
 		if lowest > highest && lowest <= defaultMaxRingSize {
 			k.errorf(BadValue, "ring_hash_lb_config", "minimum_ring_size %d exceeds maximum_ring_size %d", lowest, highest)
 		}

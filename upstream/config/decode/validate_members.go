@@ -99,7 +99,7 @@ func (e *endpointCheck) assignment(a *endpointv3.ClusterLoadAssignment) {
 		localities[p] += uint64(l.GetLoadBalancingWeight().GetValue())
 		e.at.field("lb_endpoints")
 		for j, h := range l.GetLbEndpoints() {
-			hosts[p] += uint64(max(1, u32(h.GetLoadBalancingWeight(), 1)))
+			hosts[p] += uint64(max(1, given(h.GetLoadBalancingWeight(), 1)))
 			e.at.item(j)
 			e.endpoint(h, a.GetNamedEndpoints())
 			e.at.back()
@@ -128,7 +128,7 @@ func (e *endpointCheck) assignment(a *endpointv3.ClusterLoadAssignment) {
 }
 
 func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*endpointv3.Endpoint) {
-	if w := u32(h.GetLoadBalancingWeight(), 1); w > maxWeight {
+	if w := given(h.GetLoadBalancingWeight(), 1); w > maxWeight {
 		if e.strict {
 			e.fault(BadValue, "load_balancing_weight", "%d exceeds %d", w, maxWeight)
 		} else {
