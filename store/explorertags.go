@@ -219,13 +219,7 @@ func (x *Explorer) tagRanking(name string) *ranking {
 	s.mu.Unlock()
 	s.orderMu.Unlock()
 	x.tags = append(x.tags, o)
-	// Sorting takes long, so no lock of the store is held. The view keeps the records.
-	sorted := order{key: o.order.key}
-	sorted.update(s, x.tagged(o, ids))
-	s.orderMu.Lock()
-	o.order.chunks = sorted.chunks
-	o.order.drop(s.isDead)
-	s.orderMu.Unlock()
+	s.sortFirst(&o.order, x.tagged(o, ids))
 	return x.updateTag(o)
 }
 

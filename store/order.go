@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"slices"
 	"sort"
+
+	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
 
 // order keeps ids of stats sorted by a key. New ids wait in pending and are
@@ -13,9 +15,10 @@ import (
 type order struct {
 	key func(s *Store, dst []byte, x id) []byte
 
-	pending []id   // guarded by Store.mu
-	chunks  [][]id // none empty; guarded by Store.orderMu
-	asked   bool   // the order has been used; guarded by Store.mu
+	sorting schedule.Mutex // held while names are sorted
+	pending []id           // guarded by Store.mu
+	chunks  [][]id         // none empty; guarded by Store.orderMu
+	asked   bool           // the order has been used; guarded by Store.mu
 }
 
 // chunkSize is the maximum number of ids in a chunk; new chunks have half of it.

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -49,5 +50,43 @@ func TestFewEndsDoNotVisitAllNames(t *testing.T) {
 	o.key = func(_ *Store, dst []byte, _ id) []byte { return dst }
 	if remove([]id{before[40_000]}, 1) == 0 {
 		t.Error("an id was not removed, but not looked for either")
+	}
+}
+
+// TestFirstSortHoldsNoLock: while names are sorted for the first time, other views open,
+// and stats are created and end.
+func TestFirstSortHoldsNoLock(t *testing.T) {
+	st := New(Options{})
+	net := st.ScopeWith("", ScopeOptions{Network: true})
+	for _, name := range []string{"a", "b", "ends"} {
+		net.Counter(name)
+	}
+	o := &st.byName[Scalars]
+	key, keys := o.key, 0
+	o.key = func(s *Store, dst []byte, x id) []byte {
+		if keys++; keys == 2 {
+			net.Counter("new")
+			st.RemoveNetwork(func(name string) bool { return name == "ends" })
+			st.View().Close()
+		}
+		return key(s, dst, x)
+	}
+	v := st.View()
+	defer v.Close()
+	var names []string
+	for c := v.ByName(Scalars); c.Next(); {
+		names = append(names, string(c.AppendName(nil)))
+	}
+	if got := strings.Join(names, " "); got != "a b new" {
+		t.Errorf("names %q", got)
+	}
+	var later []string
+	w := st.View()
+	defer w.Close()
+	for c := w.ByName(Scalars); c.Next(); {
+		later = append(later, string(c.AppendName(nil)))
+	}
+	if !slices.Equal(later, names) || slices.ContainsFunc(slices.Concat(o.chunks...), st.isDead) {
+		t.Errorf("names %q of %d ids, want %q", later, len(slices.Concat(o.chunks...)), names)
 	}
 }

@@ -86,7 +86,7 @@ type Store struct {
 	conflict   atomic.Pointer[Collision] // the last one in collided
 	recycled   atomic.Uint64             // incremented when ids become free for reuse
 
-	// Locks are taken in the order flushMu, orderMu, mu.
+	// Locks are taken in the order flushMu, orderMu, mu; order.sorting before any.
 
 	flushMu  schedule.Mutex
 	flushes  uint64    // so far; written under mu too

@@ -125,13 +125,33 @@ func (v *View) Find(name string) (Cursor, bool) {
 }
 
 // namesOf returns the up-to-date order of a set, which is maintained from the
-// first call on.
+// first call on. A view must be open: see sortFirst.
 func (s *Store) namesOf(set NameSet) [][]id {
+	o := &s.byName[set]
+	wanted := func(k Kind) bool { return SetOf(k) == set }
+	o.sorting.Lock()
+	defer o.sorting.Unlock()
+	s.orderMu.Lock()
+	if !o.asked {
+		ids := s.takePending(o, wanted)
+		s.orderMu.Unlock()
+		s.sortFirst(o, ids)
+		s.orderMu.Lock()
+	}
+	defer s.orderMu.Unlock()
+	o.update(s, s.takePending(o, wanted))
+	return o.chunks
+}
+
+// sortFirst sorts the ids of an order that has none yet. That takes long, so no lock of
+// the store is held meanwhile. A view must be open, which keeps the records.
+func (s *Store) sortFirst(o *order, ids []id) {
+	sorted := order{key: o.key}
+	sorted.update(s, ids)
 	s.orderMu.Lock()
 	defer s.orderMu.Unlock()
-	o := &s.byName[set]
-	o.update(s, s.takePending(o, func(k Kind) bool { return SetOf(k) == set }))
-	return o.chunks
+	o.chunks = sorted.chunks
+	o.drop(s.isDead)
 }
 
 // familiesOf returns the up-to-date family order of a kind, which is maintained
