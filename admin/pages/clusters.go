@@ -238,7 +238,12 @@ func showClusters(v *view) error {
 
 // chip appends a checkbox that looks like a chip.
 func (v *view) chip(name, label string, set bool) {
-	v.Put(h("<label class='chip'><input type='checkbox' name='"), name, h("' value='1'"))
+	v.choose(h("<label class='chip'><input type='checkbox'"), name, "1", label, set)
+}
+
+// choose appends a box or a button, whose element begins, for a value of a parameter.
+func (v *view) choose(begin h, name, value, label string, set bool) {
+	v.Put(begin, h(" name='"), name, h("' value='"), value, h("'"))
 	if set {
 		v.Put(h(" checked"))
 	}

@@ -92,11 +92,7 @@ func (v *view) explorerForm(q store.Explore, tiled bool) {
 	v.keep("tag", "sort", "dir")
 	v.Put(h("<fieldset class='seg'><legend class='vh'>View</legend>"))
 	for _, o := range [...]struct{ value, label string }{{"table", "Table"}, {"map", "Treemap"}} {
-		v.Put(h("<label><input type='radio' name='view' value='"), o.value, h("'"))
-		if (o.value == "map") == tiled {
-			v.Put(h(" checked"))
-		}
-		v.Put(h(">"), o.label, h("</label>"))
+		v.choose("<label><input type='radio'", "view", o.value, o.label, (o.value == "map") == tiled)
 	}
 	v.Put(h("</fieldset><button type='submit' class='primary'>Explore</button></form>\n"))
 }

@@ -116,15 +116,11 @@ func (v *view) findings(input *report.Report, sick []clusterRow) (found []findin
 			found = append(found, finding{"info", "Not ready: " + u.Name, strings.Join(u.Targets, ", "), "server", "Server"})
 		}
 	}
-	order := func(meaning string) (out []finding) {
-		for _, f := range found {
-			if f.meaning == meaning {
-				out = append(out, f)
-			}
-		}
-		return out
-	}
-	return append(append(order("bad"), order("warn")...), order("info")...)
+	rank := []string{"bad", "warn", "info"}
+	slices.SortStableFunc(found, func(a, b finding) int {
+		return cmp.Compare(slices.Index(rank, a.meaning), slices.Index(rank, b.meaning))
+	})
+	return found
 }
 
 // inputFindings returns what needs attention in the StatsD input.

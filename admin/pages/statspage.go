@@ -260,7 +260,7 @@ func (v *view) statsForm(q *statsView, err error, took time.Duration, valid func
 		if render.Engine(engine) == q.standard {
 			value = ""
 		}
-		v.radio("re", value, e.label, render.Engine(engine) == q.engine)
+		v.choose("<label><input type='radio'", "re", value, e.label, render.Engine(engine) == q.engine)
 	}
 	v.Put(h("</fieldset><button type='submit' class='primary'>Filter</button></div>\n<div id='validity'>"))
 	if err != nil {
@@ -270,11 +270,7 @@ func (v *view) statsForm(q *statsView, err error, took time.Duration, valid func
 	}
 	v.Put(h("</div>\n<div class='row chips'>"))
 	for _, t := range statTypes {
-		v.Put(h("<label class='chip'><input type='radio' name='type' value='"), t.value, h("'"))
-		if t.value == q.kind {
-			v.Put(h(" checked"))
-		}
-		v.Put(h(">"), t.label, h("</label>"))
+		v.choose("<label class='chip'><input type='radio'", "type", t.value, t.label, t.value == q.kind)
 	}
 	v.Put(h("<span class='gap'></span>"))
 	v.chip("usedonly", "Used only", q.used)
@@ -290,15 +286,6 @@ func (v *view) statsForm(q *statsView, err error, took time.Duration, valid func
 		v.option(n, n, n == rows)
 	}
 	v.Put(h("</select></label></div></form>\n"))
-}
-
-// radio appends a button for a value of a parameter.
-func (v *view) radio(name, value, label string, chosen bool) {
-	v.Put(h("<label><input type='radio' name='"), name, h("' value='"), value, h("'"))
-	if chosen {
-		v.Put(h(" checked"))
-	}
-	v.Put(h(">"), label, h("</label>"))
 }
 
 // filterProblem describes the error in a filter, and its position, or after which time it

@@ -162,11 +162,9 @@ func (v *view) choice(name string, allowed ...string) string {
 // problem shows an error of the client's input and sets the status. Other errors are
 // returned.
 func (v *view) problem(err error) error {
-	status := problemStatus(err)
-	if status == 0 {
+	if err := v.statsError(err); err != nil {
 		return err
 	}
-	v.status = status
 	v.note("bad", "filter-error", func() { v.Put(problemText(err)) })
 	return nil
 }
