@@ -249,6 +249,14 @@ func TestCommandsStayInTheirQuotes(t *testing.T) {
 	}
 }
 
+// TestLinksKeepParameters: done and tsv are of one answer, all others stay.
+func TestLinksKeepParameters(t *testing.T) {
+	v := view{page: &row{path: "stats"}, query: admin.Query{{Name: "done", Value: "7"}, {Name: "filter", Value: "a"}, {Name: "tsv", Value: "x"}, {Name: "sort", Value: "name"}}}
+	if got := v.here("sort", "rate", "rows", "250"); got != "stats?filter=a&sort=rate&rows=250" {
+		t.Error(got)
+	}
+}
+
 // TestProblemsOfTheInput expects a note for what the client can change, and other errors
 // as they are.
 func TestProblemsOfTheInput(t *testing.T) {
