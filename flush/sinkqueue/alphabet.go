@@ -36,36 +36,25 @@ func GraphiteAlphabet() *Alphabet {
 	})
 }
 
-// StatsDAlphabet returns the alphabet of names and tags in lines of StatsD.
-func StatsDAlphabet() *Alphabet {
-	return newAlphabet(naming.SlotStatsD, func(c byte) byte {
-		if c < ' ' || c == 0x7f || strings.IndexByte(":|@#,", c) >= 0 {
+// without returns an alphabet without control characters and some others.
+func without(reserved string, slot int) *Alphabet {
+	return newAlphabet(slot, func(c byte) byte {
+		if c < ' ' || c == 0x7f || strings.IndexByte(reserved, c) >= 0 {
 			return '_'
 		}
 		return c
 	})
 }
+
+// StatsDAlphabet returns the alphabet of names and tags in lines of StatsD.
+func StatsDAlphabet() *Alphabet { return without(":|@#,", naming.SlotStatsD) }
 
 // LabelAlphabet returns the alphabet of names, tags and values of tags in lines of StatsD
 // whose tags are name=value pairs in the name.
-func LabelAlphabet() *Alphabet {
-	return newAlphabet(-1, func(c byte) byte {
-		if c < ' ' || c == 0x7f || strings.IndexByte(":|@#,=[]", c) >= 0 {
-			return '_'
-		}
-		return c
-	})
-}
+func LabelAlphabet() *Alphabet { return without(":|@#,=[]", -1) }
 
 // ValueAlphabet returns the alphabet of the values of tags in lines of DogStatsD.
-func ValueAlphabet() *Alphabet {
-	return newAlphabet(-1, func(c byte) byte {
-		if c < ' ' || c == 0x7f || c == '|' || c == ',' {
-			return '_'
-		}
-		return c
-	})
-}
+func ValueAlphabet() *Alphabet { return without("|,", -1) }
 
 // Append appends text in the alphabet.
 func (a *Alphabet) Append(dst, text []byte) []byte {
