@@ -29,7 +29,7 @@ func GraphiteAlphabet() *Alphabet {
 		switch {
 		case c == '/':
 			return '-'
-		case c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("_-.", c) >= 0:
+		case c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.':
 			return c
 		}
 		return '_'
