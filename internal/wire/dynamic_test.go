@@ -12,7 +12,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 )
 
 // odd returns a message with fields that no message of the configuration has: maps with
@@ -131,6 +134,16 @@ func TestMaskOfTwoPackedMessages(t *testing.T) {
 				t.Errorf("%s of %q: %s, want %q", by, mask, got, want)
 			}
 		}
+	}
+}
+
+// TestPackedMessageOfItsOwnType: a packed message of a dynamic type is redacted as others are.
+func TestPackedMessageOfItsOwnType(t *testing.T) {
+	m := dynamicpb.NewMessage(new(anypb.Any).ProtoReflect().Descriptor())
+	value := m.Descriptor().Fields().ByName("value")
+	m.Set(value, protoreflect.ValueOfBytes([]byte("-----BEGIN PRIVATE KEY-----")))
+	if got := (Redactor{Untyped: true}).Redact(m).ProtoReflect().Get(value).Bytes(); string(got) != redact.Mark {
+		t.Errorf("got %q", got)
 	}
 }
 
