@@ -357,7 +357,7 @@ func (v *view) treemap(groups []store.Group, others int) {
 		}
 		v.Put(h("</svg>"))
 	}
-	v.Put(h("</svg><p class='legend'><span>Area: stats. Darker: some are new in the last minute.</span></p></div>\n"))
+	v.Put(h("</svg><p class='legend'><span>Area: stats. Stronger color: some are new in the last minute.</span></p></div>\n"))
 }
 
 // tileName returns the last segment of a name, with what follows it.

@@ -129,7 +129,7 @@ func (v *view) strip(rows []history.Point, a axis, n int) {
 			v.Put(h("<path class='halo' d='"), lines[j].String(), h("'/><path class='through' d='"), lines[j].String(), h("'/>"))
 		}
 	}
-	v.Put(h("</svg></div>\n<p class='legend'><span>Below, over time: darker is more values, lines are P50 and P99</span></p>\n"))
+	v.Put(h("</svg></div>\n<p class='legend'><span>Below, over time: the stronger the color, the more values; lines are P50 and P99</span></p>\n"))
 }
 
 // heatLevel returns a level from 1 for few values to heatLevels for the most, 0 for none.

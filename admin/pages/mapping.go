@@ -108,7 +108,7 @@ func (v *view) mappingRules(rules []report.RuleUse) {
 		}
 		g.cell(metric, func() {
 			if u.Drops {
-				v.Put(h("<i>dropped</i>"))
+				v.Put(h("<span class='quiet'>dropped</span>"))
 				return
 			}
 			v.Put(h("<code class='wrap'>"))

@@ -13,7 +13,8 @@ import (
 
 // TestTablesFit expects the tables of all pages to need no sideways scrolling on a
 // tablet and on a laptop, also just above and below the widths at which their layout
-// changes, and the home page to be short on a phone.
+// changes. On a phone it expects the cells of cards not to reach into each other, and the
+// home page to be short.
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	d := daemon.Start(t, daemon.Config{YAML: strings.Replace(usual, "type: STATIC\n", "type: STATIC\n    health_checks: [{timeout: 1s, interval: 1s, no_traffic_interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]\n", 1)})
@@ -38,6 +39,10 @@ func TestTablesFit(t *testing.T) {
 		}
 	}
 	p.medium(320, 2)
+	p.ready(base(d) + "/ui/clusters")
+	if got := eval[[]float64](p, `[...document.querySelectorAll('#clusters td')].map((e) => e.scrollWidth - e.clientWidth)`); slices.Max(got) > 0 {
+		t.Errorf("the cells of the cards of clusters reach %v px into the next ones", got)
+	}
 	p.visit(base(d) + "/")
 	rows := eval[[]int](p, "[...document.querySelectorAll('.command')].map((e) => e.offsetHeight)")
 	if height := eval[float64](p, "document.documentElement.scrollHeight"); height > float64(64*len(rows)+500) {
