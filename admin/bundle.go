@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"net"
 	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
@@ -275,10 +276,8 @@ type memberTransport struct {
 func (m *memberTransport) begin(*Response, int) error { return nil }
 
 func (m *memberTransport) body(a, b []byte) error {
-	if _, err := m.to.Write(a); err != nil {
-		return err
-	}
-	_, err := m.to.Write(b)
+	chunk := net.Buffers{a, b}
+	_, err := chunk.WriteTo(m.to)
 	return err
 }
 

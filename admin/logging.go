@@ -32,7 +32,7 @@ func (s *Server) logging(w *Response, r *Request) error {
 	}
 	after := loggers.List()
 	s.noteLevels(r, before, after)
-	if len(r.query) > 0 && r.query.Value("level") != "" {
+	if r.query.Value("level") != "" {
 		for name := range loggers.Settings() {
 			r.Sets(name)
 		}

@@ -25,14 +25,10 @@ func (s *Server) statsExplain(w *Response, r *Request) error {
 		return badRequest("usage: /stats/explain?name=<full name>\n")
 	}
 	p := newFacts(r)
-	found, err := s.explain(p, name)
-	if err != nil {
-		return err
+	if !s.explain(p, name) {
+		return s.noStat(w, name)
 	}
-	if found {
-		return p.send(w)
-	}
-	return s.noStat(w, name)
+	return p.send(w)
 }
 
 // noStat answers that a stat does not exist, with a name that was probably meant.
@@ -45,12 +41,12 @@ func (s *Server) noStat(w *Response, name string) error {
 }
 
 // explain writes the facts about a stat. It reports whether the stat exists.
-func (s *Server) explain(p *facts, name string) (found bool, err error) {
+func (s *Server) explain(p *facts, name string) (found bool) {
 	v := s.store.View()
 	defer v.Close()
 	c, found := v.Find(name)
 	if !found {
-		return false, nil
+		return false
 	}
 	family := name
 	if f := c.Family(); f != nil {
@@ -75,9 +71,7 @@ func (s *Server) explain(p *facts, name string) (found bool, err error) {
 	p.bool("hidden", c.Hidden())
 	p.string("name_without_tags", family)
 	p.tagSteps(&c)
-	if err := p.exposition(v, &c); err != nil {
-		return true, err
-	}
+	p.exposition(v, &c)
 	if s.src.History != nil && c.Kind() != store.KindText {
 		p.object("history", func() { p.lastChange(s.src.History, &c) })
 	}
@@ -92,7 +86,7 @@ func (s *Server) explain(p *facts, name string) (found bool, err error) {
 	if c.Network() && s.src.Ingest != nil {
 		p.nearLimits(s.src.Ingest.NearLimits(family, c.AppendTags(nil)))
 	}
-	return true, nil
+	return true
 }
 
 // tagSteps writes the tags of the stat under c and the rules that yielded them.
@@ -123,11 +117,9 @@ func (p *facts) tagSteps(c *store.Cursor) {
 }
 
 // exposition writes the lines of the stat under c as a scrape gets them.
-func (p *facts) exposition(v *store.View, c *store.Cursor) error {
+func (p *facts) exposition(v *store.View, c *store.Cursor) {
 	var text bytes.Buffer
-	if err := render.ExpositionOf(&text, v, c, render.Options{}); err != nil {
-		return err
-	}
+	_ = render.ExpositionOf(&text, v, c, render.Options{}) // a buffer takes all
 	var samples []string
 	name, kind := "", ""
 	for line := range strings.Lines(text.String()) {
@@ -140,7 +132,7 @@ func (p *facts) exposition(v *store.View, c *store.Cursor) error {
 		}
 	}
 	if name == "" {
-		return nil // no format can show the name
+		return // no format can show the name
 	}
 	p.object("exposition", func() {
 		p.string("name", name)
@@ -151,7 +143,6 @@ func (p *facts) exposition(v *store.View, c *store.Cursor) error {
 		}
 		p.lines("lines", samples)
 	})
-	return nil
 }
 
 func (p *facts) lines(name string, list []string) {
