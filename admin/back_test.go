@@ -19,6 +19,7 @@ func TestFormsOfLivePagesReturnToThem(t *testing.T) {
 		{"host in the path", "/reset_counters", "http://localhost/ui//evil.test", browser, ""},
 		{"no referer", "/reset_counters", "", browser, ""},
 		{"refused", "/reset_counters?nonsense=1", "http://localhost/ui/stats", browser, ""},
+		{"not done", "/logging?level=nonsense", "http://localhost/ui/logging", browser, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := s.Request("POST", tt.path, nil, Field{"referer", tt.referer}, Field{"accept", tt.accept})

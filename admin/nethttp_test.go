@@ -472,7 +472,10 @@ func TestHTTPHandlerStreams(t *testing.T) {
 			t.Error("an aborted answer is complete")
 		}
 	}
-	if r := s.Request("GET", "/own?panic", nil); r.Status != 500 {
-		t.Errorf("a panic: %d", r.Status)
+	if n := s.metrics.panics.Value(); n != 0 {
+		t.Errorf("an aborted answer counts as %d panics", n)
+	}
+	if r := s.Request("GET", "/own?panic", nil); r.Status != 500 || s.metrics.panics.Value() != 1 {
+		t.Errorf("a panic: %d, %d are counted", r.Status, s.metrics.panics.Value())
 	}
 }
