@@ -13,7 +13,7 @@ import (
 
 // TestTablesFit expects the tables of all pages to need no sideways scrolling on a
 // tablet and on a laptop, also just above and below the widths at which their layout
-// changes. On a phone it expects the cells of cards not to reach into each other, and the
+// changes, and times on a tablet not to make rows of the explorer high. On a phone it expects the cells of cards not to reach into each other, and the
 // home page to be short.
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
@@ -37,6 +37,10 @@ func TestTablesFit(t *testing.T) {
 				t.Errorf("%s at %d: %s", path, width, flaw)
 			}
 		}
+	}
+	p.ready(base(d) + "/ui/explorer")
+	if got := eval[float64](p, `Math.max(...[...document.querySelectorAll('#groups tbody tr')].map((e) => e.offsetHeight))`); got > 60 {
+		t.Errorf("a row of the explorer has %v px on a tablet", got)
 	}
 	p.medium(320, 2)
 	p.ready(base(d) + "/ui/clusters")
