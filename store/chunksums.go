@@ -45,7 +45,7 @@ var _ [chunkSize - 1<<chunkBits]struct{}
 func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
 	c := &chunkSums{ids: ids, first: r.key(nil, ids[0]), runs: make([]runSums, 0, (len(ids)+runLength-1)/runLength)}
 	blocks := x.births()
-	if old := r.before(ids); old != nil {
+	if old := r.before(ids); old != nil && !r.reused {
 		if added, only := c.added(old); only {
 			c.carryTags(x, old, added)
 			c.carryRuns(blocks, old, added)

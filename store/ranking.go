@@ -30,6 +30,9 @@ type ranking struct {
 	asked   uint32   // questions
 	buf     []byte
 	found   int // length of the last span found: neighbors often have as many stats
+
+	recycled uint64 // Store.recycled as of the last update
+	reused   bool   // before the last update, an id can have become that of another stat
 }
 
 // size returns the number of positions.
@@ -99,6 +102,8 @@ func (r *ranking) search(s span, guess int, behind func(key []byte) bool) int {
 
 // update makes chunks the chunks of r.
 func (r *ranking) update(x *Explorer, chunks [][]id) {
+	recycled := x.s.recycled.Load() // after the order was read, whose ids the open view keeps
+	r.reused, r.recycled = recycled != r.recycled, recycled
 	if len(chunks) == len(r.chunks) && (len(chunks) == 0 || &chunks[0] == &r.chunks[0]) {
 		return // they are
 	}

@@ -224,6 +224,29 @@ func TestRunsAreCarried(t *testing.T) {
 	}
 }
 
+// TestTagsOfReusedIDs: stats that get the ids and places of others have their own tags and
+// sums.
+func TestTagsOfReusedIDs(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	st := New(Options{Now: func() time.Time { return now }})
+	net := st.ScopeWith("", ScopeOptions{Network: true})
+	x := st.NewExplorer()
+	for _, tag := range []string{"old", "new"} {
+		for i := range slotsPerBlock {
+			net.Counter(fmt.Sprintf("m%04d", i), tags.Tag{Name: tag, Value: "v"})
+		}
+		got, err := x.Explore(Explore{Tags: true})
+		if err != nil || len(got.Tags) != 1 || got.Tags[0].Name != tag || !got.Total.First.Equal(now) {
+			t.Errorf("%s: %+v, %v", tag, got, err)
+		}
+		now = now.Add(time.Hour)
+		st.RemoveNetwork(func(string) bool { return true })
+	}
+	if n := st.recycled.Load(); n != 2 {
+		t.Errorf("ids were recycled %d times, want 2", n)
+	}
+}
+
 // TestTagsOfChunksAreCarried: where stats were only added, the tags of the others are not read
 // again.
 func TestTagsOfChunksAreCarried(t *testing.T) {
