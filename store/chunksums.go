@@ -43,13 +43,19 @@ var _ [chunkSize - 1<<chunkBits]struct{}
 // sum makes the sums of a chunk and notes the places of its ids. If the chunk replaces
 // one with fewer ids, only the runs with others are summed.
 func (r *ranking) sum(x *Explorer, ids []id) *chunkSums {
-	c := &chunkSums{ids: ids, first: r.key(nil, ids[0]), runs: make([]runSums, 0, (len(ids)+runLength-1)/runLength)}
+	c := &chunkSums{ids: ids, runs: make([]runSums, 0, (len(ids)+runLength-1)/runLength)}
 	blocks := x.births()
 	if old := r.before(ids); old != nil && !r.reused {
 		if added, only := c.added(old); only {
+			if old.ids[0] == ids[0] {
+				c.first = old.first
+			}
 			c.carryTags(x, old, added)
 			c.carryRuns(blocks, old, added)
 		}
+	}
+	if c.first == nil {
+		c.first = r.key(nil, ids[0])
 	}
 	if len(c.runs) == 0 {
 		c.sumRuns(blocks, 0, len(ids))
