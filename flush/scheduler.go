@@ -56,7 +56,7 @@ type Config struct {
 	// flush. 0 means 5 s.
 	Linger time.Duration
 	// Initialized reports whether the server is initialized. Until then,
-	// flushes do not merge histograms. Nil means that it always is.
+	// flushes do not merge histograms, but the last one does. Nil means that it always is.
 	Initialized func() bool
 	// Before is called before each snapshot is taken, to refresh gauges.
 	Before []func(now time.Time)
@@ -283,7 +283,8 @@ func (s *Scheduler) flushLocked(last bool) {
 	for _, f := range s.cfg.Before {
 		recovered.Run("before a flush", func() { f(now) })
 	}
-	s.report(store.FlushOptions{SkipHistograms: s.cfg.Initialized != nil && !s.cfg.Initialized(), Last: last})
+	skip := !last && s.cfg.Initialized != nil && !s.cfg.Initialized()
+	s.report(store.FlushOptions{SkipHistograms: skip, Last: last})
 	s.count++
 	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)
 	recovered.Run("sweep", func() { s.cfg.Sweep(every != 0 && s.count%every == 0) })

@@ -307,6 +307,23 @@ func TestFlushUnderWayIsNotDoubled(t *testing.T) {
 	})
 }
 
+// TestEndOfUninitializedServer: the samples of a server that ends before it is initialized
+// reach its sinks.
+func TestEndOfUninitializedServer(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := st.Root().Histogram("h", store.Milliseconds)
+	h.Record(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx); err != nil || !h.Snapshot().Used {
+		t.Errorf("the samples are not merged: %v", err)
+	}
+}
+
 func TestUninitializedServerMergesNoHistograms(t *testing.T) {
 	st := store.New(store.Options{})
 	ready := false
