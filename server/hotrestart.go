@@ -133,7 +133,7 @@ func (h *hotRestart) join() (err error) {
 	if h.cfg.RestartEpoch == 0 {
 		return nil
 	}
-	to := hotrestart.Successor{Connection: h.adopt, Serve: h.mayServe}
+	to := hotrestart.Successor{Connection: h.adopt}
 	if !h.cfg.SkipParentStats {
 		var find func(*store.ExportedStat) any
 		if h.s.statsd != nil {
@@ -356,7 +356,7 @@ func (h *hotRestart) abandon() {
 func (h *hotRestart) adopt(c hotrestart.Connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.s.statsd == nil || h.stopped {
+	if h.s.statsd == nil {
 		_ = c.File.Close()
 		return
 	}
@@ -372,10 +372,6 @@ func (h *hotRestart) adoptNow(c hotrestart.Connection) {
 		h.s.log.Warn("hot restart: cannot take over connection", "error", err)
 	}
 }
-
-// mayServe makes a process serve whose predecessor ends, or reports false if it is
-// shutting down. While it binds its sockets, it serves once it has them.
-func (h *hotRestart) mayServe() bool { return h.before == nil || h.begin() }
 
 // begin starts accepting and flushing, once. It reports false if the server is
 // shutting down.
@@ -404,6 +400,25 @@ func (h *hotRestart) stop() (served bool) {
 	defer h.mu.Unlock()
 	h.stopped = !h.serving
 	return h.serving
+}
+
+// inherits makes a process that was stopped before it served do so after all, if its
+// predecessor has been stopped, too, and has handed over everything: this process alone
+// can flush it.
+func (h *hotRestart) inherits() bool {
+	if h.before == nil {
+		return false
+	}
+	_ = h.before.Watch() // the predecessor may have begun
+	h.next.Close()
+	h.before.Close()
+	if !errors.Is(h.before.Watch(), hotrestart.ErrEnded) {
+		return false
+	}
+	h.mu.Lock()
+	h.stopped = false
+	h.mu.Unlock()
+	return h.begin()
 }
 
 // keepPaths sets whether the paths of unix sockets are kept for another process when
@@ -591,7 +606,7 @@ func (h *hotRestart) part() (finish func() error) {
 	if h == nil {
 		return nothing
 	}
-	if !h.stop() {
+	if !h.stop() && !h.inherits() {
 		h.abandon()
 		return nothing
 	}

@@ -140,9 +140,7 @@ func TestEarlyConnectionsAreClosed(t *testing.T) {
 		t.Error("the process has served")
 	}
 	h.abandon()
-	late, lateClosed := received()
-	h.adopt(late)
-	if !firstClosed() || !secondClosed() || !lateClosed() || len(h.early) != 0 {
+	if !firstClosed() || !secondClosed() || len(h.early) != 0 {
 		t.Error("a connection is open")
 	}
 	if h.begin() || (*followed)(h).Serving() {
@@ -367,57 +365,85 @@ func (b bystander) Stats(yield func(*store.ExportedStat) bool) {
 	yield(&store.ExportedStat{Name: "load", Kind: store.KindGauge, Value: 4})
 }
 
-// TestStoppedInATakeOver: a successor that is stopped before it serves ends without an
-// error. It never serves, and the predecessor keeps all increments.
-func TestStoppedInATakeOver(t *testing.T) {
+// besideAParent returns a server that has joined a predecessor, and the predecessor.
+func besideAParent(t *testing.T, prepare func(*hotRestart, *bystander)) (*Server, *hotrestart.Parent, bystander) {
+	t.Helper()
 	if hotrestart.Version() == "disabled" {
 		t.Skip("no hot restarts here")
 	}
-	for name, stops := range map[string]func(h *hotRestart, b *bystander){
-		"in the commit":        func(h *hotRestart, b *bystander) { b.commit = func() { h.part() } },
-		"just after it":        func(h *hotRestart, b *bystander) { b.commit = func() { h.stop() } },
-		"as its parent is too": func(h *hotRestart, b *bystander) { b.stats = func() { h.stop() } },
+	path := filepath.Join(t.TempDir(), "hot")
+	p, err := hotrestart.Listen(hotrestart.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := made(t, Config{HotRestart: &HotRestart{SocketPath: path, RestartEpoch: 1}})
+	b := bystander{commit: func() {}, stats: func() {}, acked: new(atomic.Int64), lost: make(chan bool, 1)}
+	prepare(s.hot, &b)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, b) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.hot.join(); err != nil {
+		t.Fatal(err)
+	}
+	return s, p, b
+}
+
+// TestStoppedInATakeOver: a successor that is stopped before it serves ends without an
+// error. It never serves, and the predecessor keeps all increments.
+func TestStoppedInATakeOver(t *testing.T) {
+	for name, stop := range map[string]func(*hotRestart){
+		"in the commit": func(h *hotRestart) { h.stop(); h.abandon() },
+		"just after it": func(h *hotRestart) { h.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "hot")
-			p, err := hotrestart.Listen(hotrestart.Config{Path: path})
-			if err != nil {
-				t.Fatal(err)
+			s, _, b := besideAParent(t, func(h *hotRestart, b *bystander) { b.commit = func() { stop(h) } })
+			s.commit(func() {})
+			if live, err := s.hot.warm(t.Context(), nil); live != nil || err != nil {
+				t.Errorf("the process goes live: %t, %v", live != nil, err)
 			}
-			s, _ := made(t, Config{HotRestart: &HotRestart{SocketPath: path, RestartEpoch: 1}})
-			b := bystander{commit: func() {}, stats: func() {}, acked: new(atomic.Int64), lost: make(chan bool, 1)}
-			stops(s.hot, &b)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- p.Run(ctx, b) }()
-			if err := s.hot.join(); err != nil {
-				t.Fatal(err)
+			s.hot.part()
+			if <-b.lost || b.acked.Load() != 0 || (*followed)(s.hot).Serving() {
+				t.Errorf("the process serves, or has acknowledged %d batches", b.acked.Load())
 			}
-			if name == "as its parent is too" {
-				h := p.Part()
-				go func() {
-					if h.Finish(b) == nil {
-						t.Error("the parent leaves its last stats to a process that ends")
-					}
-					b.lost <- false
-				}()
-			} else {
-				s.commit(func() {})
+		})
+	}
+}
+
+// TestStoppedWithItsParent: a successor that is stopped before it serves, at the same time
+// as its predecessor, serves what that one hands over, until it has flushed it.
+func TestStoppedWithItsParent(t *testing.T) {
+	for _, asked := range []bool{true, false} {
+		var hits *store.Counter
+		s, p, b := besideAParent(t, func(h *hotRestart, b *bystander) {
+			hits = h.s.store.Root().Counter("hits")
+			b.stats = func() {
+				if asked {
+					h.stop()
+				}
 			}
+		})
+		h, handed := p.Part(), make(chan error, 1)
+		go func() { handed <- h.Finish(b) }()
+		if asked { // before the process knows that it is stopped
 			watch := make(chan time.Time, 1)
 			watch <- time.Time{}
 			if live, err := s.hot.warm(t.Context(), watch); live != nil || err != nil {
 				t.Errorf("the process goes live: %t, %v", live != nil, err)
 			}
-			s.hot.abandon()
-			if <-b.lost || b.acked.Load() != 0 || (*followed)(s.hot).Serving() {
-				t.Errorf("the process serves, or has acknowledged %d batches", b.acked.Load())
-			}
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		})
+		}
+		s.hot.part()
+		if err := <-handed; err != nil {
+			t.Errorf("the predecessor keeps its stats: %v", err)
+		}
+		if got := hits.Value(); got != 5 || !(*followed)(s.hot).Serving() {
+			t.Errorf("the process serves: %t, with %d of 5 increments", (*followed)(s.hot).Serving(), got)
+		}
 	}
 }
 

@@ -41,10 +41,6 @@ type Successor struct {
 	// Connection is called with each connection and owns its file. If nil,
 	// connections are closed.
 	Connection func(Connection)
-	// Serve is called when a parent that ends has handed over everything. It returns
-	// false if this process ends without having served. The parent then flushes its
-	// last stats itself. Optional.
-	Serve func() bool
 }
 
 // Child is the successor's side of a hot restart. Its methods are safe for
@@ -58,6 +54,7 @@ type Child struct {
 	mu      sync.Mutex // held during a question; guards the rest
 	gone    error      // why there is no parent any more
 	applied uint64     // the last batch of stats that was taken
+	told    uint64     // the last one that was acknowledged
 	commits bool       // Commit was asked for
 	parts   []message  // of a batch that is not complete
 	usage   Usage
@@ -224,7 +221,10 @@ func (c *Child) ask(k kind, socket func(Socket)) error {
 		return fmt.Errorf("%w: %w", ErrGone, c.gone)
 	}
 	c.commits = c.commits || k == askCommit
-	sent := c.link.send(k, binary.AppendUvarint(nil, c.applied)) // the last words of a parent that has ended can still be read
+	if k != askUsage { // which a process can ask that gives up after Commit
+		c.told = c.applied
+	}
+	sent := c.link.send(k, binary.AppendUvarint(nil, c.told)) // the last words of a parent that has ended can still be read
 	wait := c.link.timeout
 	if k == askSockets { // the parent first ends its own, and may wait as long for that
 		wait *= 2
@@ -291,18 +291,13 @@ func (c *Child) take(m *message, k kind, socket func(Socket)) (done bool, err er
 		if err := c.apply(); err != nil {
 			return true, err
 		}
-		bye := m.kind == answerBye
-		if bye && c.to.Serve != nil && !c.to.Serve() {
-			return true, ErrLeft
-		}
-		// Each flush asks for stats before, and this process may be killed after it. After
-		// Commit it may still give up before it serves: the next question acknowledges.
-		acknowledge := batch != c.applied && (bye || k != askCommit)
+		acknowledge := batch != c.applied && (k != askCommit || m.kind == answerBye)
 		c.applied = batch
-		if acknowledge {
-			_ = c.link.send(tellAck, binary.AppendUvarint(nil, c.applied)) // the next question repeats it
+		if acknowledge { // before this process flushes, and may be killed; after Commit, Drain does it
+			c.told = batch
+			_ = c.link.send(tellAck, binary.AppendUvarint(nil, c.told)) // the next question repeats it
 		}
-		if bye {
+		if m.kind == answerBye {
 			c.leave(ErrEnded)
 		}
 		return true, nil

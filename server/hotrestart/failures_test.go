@@ -175,37 +175,12 @@ func TestGivenUpAfterCommit(t *testing.T) {
 	if err := c.Commit(); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.Watch(); err != nil {
+		t.Fatal(err)
+	}
 	c.Close()
 	if <-w.process.lost || w.process.done() != "commit stats" {
 		t.Errorf("the parent did %s", w.process.done())
-	}
-}
-
-// TestEndedSuccessorGetsNothing: a successor that is itself ending when its parent ends
-// does not acknowledge the last stats, and the parent flushes them.
-func TestEndedSuccessorGetsNothing(t *testing.T) {
-	for _, serves := range []bool{true, false} {
-		w := newWorld(t)
-		w.process.has(samples()...)
-		n := 0
-		c := w.dial(Successor{
-			Stat: func(*store.ExportedStat) { n++ },
-			Serve: func() bool {
-				if n != len(samples()) {
-					t.Errorf("%d stats are applied before", n)
-				}
-				return serves
-			},
-		})
-		finished := make(chan error, 1)
-		h := w.Part()
-		go func() { finished <- h.Finish(w.process) }()
-		if err := c.Watch(); errors.Is(err, ErrEnded) != serves {
-			t.Errorf("serves %t: the successor gets %v", serves, err)
-		}
-		if err := <-finished; (err == nil) != serves || strings.HasSuffix(w.process.done(), "ack") != serves {
-			t.Errorf("serves %t: the parent did %s and ends with %v", serves, w.process.done(), err)
-		}
 	}
 }
 
