@@ -97,7 +97,7 @@ func cells() (all []cell) {
 			if p == "new.hello.answered" || p == "new.terminate.answered" || p == "new.ack.answered" {
 				continue // they are not reached
 			}
-			for _, action := range []string{"kill-new", "kill-old", "term-new", "term-old", "hang", "full", "descriptors"} {
+			for _, action := range []string{"kill-new", "kill-old", "term-new", "term-old", "term-both", "hang", "full", "descriptors"} {
 				all = append(all, cell{point: p, action: action})
 			}
 			if i == 2 {
@@ -272,7 +272,7 @@ func (m *takeOver) run() {
 		m.watch.close()
 		m.watch.dropped = true
 		before.end()
-		m.checkSink(before, false, 0)
+		m.checkSink(before, m.action == "term-both", 0)
 		return
 	}
 	m.watch.end()
@@ -318,6 +318,10 @@ func (m *takeOver) disturb(first, second *life, failpoint string) {
 		second.signal(syscall.SIGTERM)
 	case "term-old":
 		first.signal(syscall.SIGTERM)
+	case "term-both":
+		m.phases[0].end() // so that all lines are counted
+		first.signal(syscall.SIGTERM)
+		second.signal(syscall.SIGTERM)
 	case "full":
 		stopped.limit(m.T, syscall.RLIMIT_FSIZE, 0)
 	case "hang":
@@ -347,12 +351,19 @@ func (m *takeOver) useUpDescriptors(l, first, second *life) (end func()) {
 }
 
 // settle waits until exactly one process runs and is live. It reports false if
-// there is none because the new server, which was live, was stopped, or because the
-// old one was ending when the new one died.
+// there is none because both were stopped, because the new server, which was live, was
+// stopped, or because the old one was ending when the new one died.
 func (m *takeOver) settle(first, second *life) bool {
 	m.Helper()
 	if m.action == "kill-new" && (strings.HasPrefix(m.point, "old.terminate.") || strings.HasPrefix(m.point, "old.parcel.")) {
 		m.until("both servers have ended", func() bool { return first.ended() && second.ended() })
+		return false
+	}
+	if m.action == "term-both" {
+		m.until("both servers have ended", func() bool { return first.ended() && second.ended() })
+		if first.failed || second.failed {
+			m.Errorf("the servers end with %v and %v", first.cmd.ProcessState, second.cmd.ProcessState)
+		}
 		return false
 	}
 	if m.action == "term-new" {
