@@ -91,22 +91,15 @@ func (f *Filter) compile(rt config.Runtime) (func(e *Entry) bool, error) {
 		value := header(h.Name, false)
 		tests = append(tests, func(e *Entry) bool { return h.passes(value(e)) })
 	}
-	for i := range f.And {
-		test, err := f.And[i].compile(rt)
-		if err != nil {
+	inner := make([]func(e *Entry) bool, len(f.And)+len(f.Or))
+	for i, filter := range slices.Concat(f.And, f.Or) {
+		var err error
+		if inner[i], err = filter.compile(rt); err != nil {
 			return nil, err
 		}
-		tests = append(tests, test)
 	}
-	var either []func(e *Entry) bool
-	for i := range f.Or {
-		test, err := f.Or[i].compile(rt)
-		if err != nil {
-			return nil, err
-		}
-		either = append(either, test)
-	}
-	if len(either) > 0 {
+	tests = append(tests, inner[:len(f.And)]...)
+	if either := inner[len(f.And):]; len(either) > 0 {
 		tests = append(tests, func(e *Entry) bool {
 			return slices.ContainsFunc(either, func(test func(*Entry) bool) bool { return test(e) })
 		})

@@ -91,30 +91,26 @@ func plainOperators() map[string]operator {
 // header returns a function that reads a header, or the part of the request line that
 // a name starting with a colon refers to.
 func header(name string, response bool) func(e *Entry) string {
-	name = strings.ToLower(name)
-	if response {
-		return func(e *Entry) string {
-			if e.ResponseHeader == nil {
-				return ""
-			}
-			return e.ResponseHeader(name)
-		}
-	}
-	switch name {
-	case ":method":
+	switch name = strings.ToLower(name); {
+	case response:
+	case name == ":method":
 		return func(e *Entry) string { return e.Method }
-	case ":path":
+	case name == ":path":
 		return func(e *Entry) string { return e.shownTarget() }
-	case ":authority", "host":
+	case name == ":authority", name == "host":
 		return func(e *Entry) string { return e.Authority }
-	case ":scheme":
+	case name == ":scheme":
 		return func(e *Entry) string { return e.Scheme }
 	}
 	return func(e *Entry) string {
-		if e.RequestHeader == nil {
+		read := e.RequestHeader
+		if response {
+			read = e.ResponseHeader
+		}
+		if read == nil {
 			return ""
 		}
-		return e.RequestHeader(name)
+		return read(name)
 	}
 }
 
