@@ -715,11 +715,10 @@ func (s *Server) whenServing(run func(context.Context) error, otherwise func()) 
 	return func(ctx context.Context) error {
 		select {
 		case <-s.serving:
-			return run(ctx)
 		case <-ctx.Done():
 		}
 		select {
-		case <-s.serving: // both: the last flush is part of run
+		case <-s.serving: // also if both are done: the last flush is part of run
 			return run(ctx)
 		default:
 		}
