@@ -87,6 +87,7 @@ func TestCutLengths(t *testing.T) {
 	}{
 		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "ab…"}, {"abcdef", 4, "a…"}, {"abcdef", 3, "…"}, {"abcdef", 0, "…"},
 		{"aébcd", 6, "aébcd"}, {"aéébcd", 6, "aé…"}, {"aéébcd", 5, "a…"}, {"", 0, ""},
+		{"\x80\x80\x80\x80\x80\x80", 5, "…"}, // no character begins
 	} {
 		if got := string(Cut([]byte(tt.line), tt.limit)); got != tt.want {
 			t.Errorf("%q cut to %d: %q, want %q", tt.line, tt.limit, got, tt.want)
