@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
 	"github.com/statsd-admin/statsd-admin/statsd"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -357,6 +358,7 @@ func (bystander) Sockets() ([]hotrestart.Socket, error) { return nil, nil }
 func (bystander) Parcels() []flush.Parcel               { return nil }
 func (bystander) Usage() hotrestart.Usage               { return hotrestart.Usage{} }
 func (b bystander) Commit()                             { b.acked.Store(0); b.commit() }
+func (bystander) Drain()                                {}
 func (b bystander) Acknowledged()                       { b.acked.Add(1) }
 func (b bystander) Lost(replaced bool)                  { b.lost <- replaced }
 func (b bystander) Stats(yield func(*store.ExportedStat) bool) {
@@ -444,6 +446,25 @@ func TestStoppedWithItsParent(t *testing.T) {
 		if got := hits.Value(); got != 5 || !(*followed)(s.hot).Serving() {
 			t.Errorf("the process serves: %t, with %d of 5 increments", (*followed)(s.hot).Serving(), got)
 		}
+	}
+}
+
+// TestGaugesOfAnEndedParent: the gauges of a predecessor that ends before its time go with
+// it.
+func TestGaugesOfAnEndedParent(t *testing.T) {
+	s, p, b := besideAParent(t, func(h *hotRestart, _ *bystander) { h.cfg.ParentShutdownTime = time.Hour })
+	s.commit(func() {})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.hot.run(ctx) }()
+	waittest.Until(t, "the gauge is taken over", func() bool { return s.store.Has(false, "load") })
+	if err := p.Part().Finish(b); err != nil {
+		t.Error(err)
+	}
+	waittest.Until(t, "the gauge ends", func() bool { return !s.store.Has(false, "load") })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
