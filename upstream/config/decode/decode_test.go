@@ -660,7 +660,7 @@ func TestMessageIsKeptAsGiven(t *testing.T) {
 
 func TestListOfClusters(t *testing.T) {
 	var doc yaml.Node
-	text := "- name: a\n- name: b\n  type: EDS\n- {}\n- name: a\n"
+	text := "- name: a\n- name: b\n  type: EDS\n- {}\n- name: a\n- name: c\n  name: d\n"
 	if err := yaml.Load([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
@@ -681,6 +681,7 @@ func TestListOfClusters(t *testing.T) {
 	want := []string{
 		`boot:102:3: cluster "b": eds_cluster_config: must be set for type EDS`,
 		`boot:104:3: cluster #2: name: must not be empty`,
+		`boot:107:3: cluster "c": name: duplicate key "name", first used in line 6`,
 		`boot:105:3: cluster "a": name: "a" is already used by another cluster`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
