@@ -191,6 +191,19 @@ func (c *Conn) Alive() bool {
 	return alive
 }
 
+// Ended reports, without blocking, whether the host has closed the connection. It is
+// [Conn.Alive] for a user that sends and never reads: without TLS, unread data is no end.
+func (c *Conn) Ended() bool {
+	if _, ok := c.Conn.(*tls.Conn); ok {
+		return !c.Alive()
+	}
+	ended := streamend.Closed(c.Conn)
+	if ended {
+		c.remote.Store(true)
+	}
+	return ended
+}
+
 // stillTLS is [Conn.Alive] for TLS. It consumes messages without application data.
 func (c *Conn) stillTLS(t *tls.Conn) bool {
 	defer func() { _ = t.SetReadDeadline(time.Time{}) }()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/streamend"
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
@@ -116,6 +117,26 @@ func TestConnectCountsUse(t *testing.T) {
 	waittest.Until(t, "the connection ends", func() bool { return !c.Alive() })
 	_ = c.Close()
 	r.check("cluster.c.", stats{"upstream_cx_destroy": 2, "upstream_cx_destroy_local": 1, "upstream_cx_destroy_remote": 1, "upstream_cx_destroy_with_active_rq": 1})
+}
+
+// TestEnded: what the host sends is no end for a user that does not read.
+func TestEnded(t *testing.T) {
+	r := reach(t, "")
+	c, peer := r.connect()
+	if _, err := peer.Write([]byte("?")); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "data arrives", func() bool { quiet, _ := streamend.Quiet(c.Conn); return !quiet })
+	if c.Ended() {
+		t.Error("data is taken for the end")
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	_ = peer.Close()
+	waittest.Until(t, "the connection ends", c.Ended)
+	_ = c.Close()
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_destroy_remote": 1})
 }
 
 // TestDialGRPCFails: callers can tell the errors apart, and get no connection.
@@ -307,7 +328,7 @@ func TestAliveOverTLS(t *testing.T) {
 				peer := <-server
 				defer peer.NetConn().Close()
 				for range 3 { // first with the tickets unread, then without
-					if !c.Alive() {
+					if c.Ended() || !c.Alive() {
 						t.Fatal("given up before anything happened")
 					}
 				}
@@ -321,7 +342,10 @@ func TestAliveOverTLS(t *testing.T) {
 				if err := then(peer); err != nil {
 					t.Fatal(err)
 				}
-				waittest.Until(t, "the connection ends", func() bool { return !c.Alive() })
+				waittest.Until(t, "the connection ends", c.Ended)
+				if c.Alive() {
+					t.Error("alive after its end")
+				}
 				_ = c.Close()
 				r.check("cluster.c.", map[string]uint64{"upstream_cx_destroy_remote": 1, "upstream_cx_destroy_local": 0})
 			})
