@@ -74,7 +74,9 @@ type ConnConfig struct {
 	// PacketBytes is the size of the longest datagram. Larger packets are split
 	// between lines. Required.
 	PacketBytes int
-	// Dial opens the connection. Default: [Network.Dial] with Address and Timeout.
+	// Dial opens the connection. Default: [Network.Dial] with Address and Timeout. A
+	// stream that is no socket can have a method Ended, which reports whether the other
+	// end was closed.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Opened is called with a new connection. An error closes it and fails the
 	// attempt. Optional.
@@ -149,7 +151,7 @@ func (c *Conn) moved(ctx context.Context) bool {
 // dial opens the connection unless it is open. It opens a stream again whose other
 // end was closed, since the system would accept data for it.
 func (c *Conn) dial(ctx context.Context) error {
-	if c.open != nil && (c.cfg.Network.Stream() && streamend.Closed(c.open) || c.moved(ctx)) {
+	if c.open != nil && (c.cfg.Network.Stream() && ended(c.open) || c.moved(ctx)) {
 		c.Close()
 	}
 	if c.open != nil {
@@ -167,6 +169,14 @@ func (c *Conn) dial(ctx context.Context) error {
 	}
 	c.open, c.last, c.whole, c.known = opened, 1, false, time.Now()
 	return nil
+}
+
+// ended reports whether the other end of a stream was closed.
+func ended(c net.Conn) bool {
+	if e, ok := c.(interface{ Ended() bool }); ok {
+		return e.Ended()
+	}
+	return streamend.Closed(c)
 }
 
 // Dial connects to an address.
@@ -227,7 +237,8 @@ func (c *Conn) sendStream(data []byte) (int, error) {
 	if err == nil {
 		return len(data), nil
 	}
-	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+	// TLS sends nothing more after a timeout.
+	if _, socket := c.open.(syscall.Conn); socket && n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err // keep the connection: the receiver may still read the buffered data
 	}
 	c.Close()

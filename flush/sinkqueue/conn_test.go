@@ -308,9 +308,41 @@ func TestMovedReceiver(t *testing.T) {
 	})
 }
 
-// TestStreamErrors: a stream that takes nothing in time stays open, since another would only
-// have other buffers. Any other error closes it, and a packet that was sent in part is in
-// doubt.
+// TestStreamsThatAreNoSockets: a stream that reports the end of the other side is opened
+// again before anything is written to it.
+func TestStreamsThatAreNoSockets(t *testing.T) {
+	var dialed []*ending
+	c := NewConn(ConnConfig{
+		Network: TCP, Timeout: time.Second, PacketBytes: 100,
+		Dial: func(context.Context) (net.Conn, error) {
+			dialed = append(dialed, &ending{refusing: refusing{largest: 100}})
+			return dialed[len(dialed)-1], nil
+		},
+	})
+	for i := range 3 {
+		if i == 2 {
+			dialed[0].ended = true
+		}
+		if _, err := c.Send(t.Context(), fmt.Appendf(nil, "a:%d|c\n", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(dialed) != 2 || len(dialed[0].got) != 2 || !slices.Equal(dialed[1].got, []string{"a:2|c\n"}) {
+		t.Errorf("%d connections, the first got %q", len(dialed), dialed[0].got)
+	}
+}
+
+// ending is a connection whose other end closes.
+type ending struct {
+	refusing
+	ended bool
+}
+
+func (e *ending) Ended() bool { return e.ended }
+
+// TestStreamErrors: a socket that takes nothing in time stays open, since another would only
+// have other buffers. Any other error closes it, as any does that is no socket: nothing can
+// be written over TLS after a timeout. A packet that was sent in part is in doubt.
 func TestStreamErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -323,11 +355,16 @@ func TestStreamErrors(t *testing.T) {
 		{"a part in time", 3, os.ErrDeadlineExceeded, true, 1},
 		{"nothing", 0, io.ErrClosedPipe, false, 1},
 		{"a part", 3, io.ErrClosedPipe, true, 1},
+		{"nothing in time over TLS", 0, os.ErrDeadlineExceeded, false, 1},
 	} {
 		stream := &failingStream{n: tt.n, err: tt.err}
+		var conn net.Conn = stream
+		if strings.HasSuffix(tt.name, "TLS") {
+			conn = struct{ net.Conn }{stream}
+		}
 		c := NewConn(ConnConfig{
 			Network: TCP, Timeout: time.Second, PacketBytes: 100,
-			Dial: func(context.Context) (net.Conn, error) { return stream, nil },
+			Dial: func(context.Context) (net.Conn, error) { return conn, nil },
 		})
 		n, err := c.Send(t.Context(), []byte("a:1|c\n"))
 		if n != 0 || !errors.Is(err, tt.err) || errors.Is(err, ErrAmbiguous) != tt.doubt || stream.closed != tt.closed {
@@ -336,7 +373,7 @@ func TestStreamErrors(t *testing.T) {
 	}
 }
 
-// failingStream takes n bytes of a write.
+// failingStream is a socket that takes n bytes of a write.
 type failingStream struct {
 	closing
 	n   int
@@ -345,6 +382,9 @@ type failingStream struct {
 
 func (*failingStream) SetWriteDeadline(time.Time) error { return nil }
 func (f *failingStream) Write([]byte) (int, error)      { return f.n, f.err }
+func (*failingStream) SyscallConn() (syscall.RawConn, error) {
+	return nil, errors.ErrUnsupported
+}
 
 // closing counts how often it is closed. Other methods panic.
 type closing struct {
