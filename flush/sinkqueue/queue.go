@@ -419,9 +419,9 @@ func (q *Queue) observations(data []byte) uint64 {
 	return q.cfg.Observations(data)
 }
 
-// Close makes Run return once everything is sent, or at the next error. Packets
-// that are left then are counted as dropped, their increments and values as lost, and
-// logged.
+// Close makes Run return once everything is sent, at the second error in a row, or at one
+// that asks for a pause. Packets that are left then are counted as dropped, their
+// increments and values as lost, and logged.
 func (q *Queue) Close() { q.once.Do(func() { close(q.closed) }) }
 
 func (q *Queue) closing() bool {

@@ -275,6 +275,44 @@ func TestCloseSendsTheRestAndGivesUpAtAnError(t *testing.T) {
 	})
 }
 
+// TestLastPacketsSurviveOneError: a receiver that was restarted fails the first attempt over
+// the old connection. That must not end a closed queue. A request for a pause does.
+func TestLastPacketsSurviveOneError(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fails []bool // attempts
+		err   error
+		sent  string
+	}{
+		{"once", []bool{true}, errDown, "a b c "},
+		{"now and then", []bool{true, false, true}, errDown, "a b c "},
+		{"twice", []bool{false, true, true}, errDown, "a "},
+		{"busy", []bool{false, true}, &sinkqueue.Wait{After: time.Second, Err: errDown}, "a "},
+	} {
+		sent := ""
+		q := sinkqueue.New(sinkqueue.Config{
+			Options: sinkqueue.Options{Name: "out", Store: store.New(store.Options{})},
+			Send: func(_ context.Context, data []byte) (int, error) {
+				fails := len(tt.fails) > 0 && tt.fails[0]
+				tt.fails = tt.fails[min(1, len(tt.fails)):]
+				if fails {
+					return 0, tt.err
+				}
+				sent += string(data)
+				return len(data), nil
+			},
+		})
+		for _, p := range []string{"a ", "b ", "c "} {
+			q.Add([]byte(p), 1)
+		}
+		q.Close()
+		q.Run(t.Context())
+		if d := q.Delivery(); sent != tt.sent || d.Packets != 0 || int(d.Dropped) != 3-len(sent)/2 {
+			t.Errorf("%s: sent %q, %d packets dropped; want %q", tt.name, sent, d.Dropped, tt.sent)
+		}
+	}
+}
+
 // TestNothingIsSentAfterTheEnd: the context ends while the first packets are sent, whatever
 // becomes of them.
 func TestNothingIsSentAfterTheEnd(t *testing.T) {

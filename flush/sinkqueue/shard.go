@@ -206,18 +206,21 @@ func (s *shard) run(ctx context.Context) {
 			}
 			continue
 		}
-		if failing.IsZero() {
+		first := failing.IsZero()
+		if first {
 			failing = time.Now()
 			if q.failing.Add(1) == 1 {
 				q.log(slog.LevelWarn, "cannot send, retrying", "error", err)
 			}
 		}
 		wait := time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))
-		if asked := (*Wait)(nil); errors.As(err, &asked) {
+		asked := (*Wait)(nil)
+		if errors.As(err, &asked) {
 			wait = max(wait, min(asked.After, q.cfg.QueueAge))
 		}
 		s.settle(p, before, true, err, time.Now().Add(wait))
-		if closing || ctx.Err() != nil {
+		// The first error can be about a connection that was of no use any more.
+		if closing && (!first || asked != nil) || ctx.Err() != nil {
 			return
 		}
 		pause = min(2*pause, MaxRetry)
