@@ -73,10 +73,9 @@ func (st *stream) arm() {
 // idled returns why a read that timed out ends the connection, or "".
 func (st *stream) idled() (why string) {
 	switch {
+	case st.more():
+		return ""
 	case st.l.conns.draining.Load():
-		if st.more() {
-			return ""
-		}
 		return "shutdown"
 	case st.l.cfg.IdleTimeout > 0, st.l.cfg.IdleTimeout == 0 && st.l.conns.crowded():
 		return "idle"
@@ -84,7 +83,8 @@ func (st *stream) idled() (why string) {
 	return ""
 }
 
-// more reports whether st, which was idle, has input.
+// more reports whether st, which was idle, has input that can still be read. A read
+// that is late for its deadline does not return what has arrived.
 func (st *stream) more() bool {
 	conn := st.conn
 	if t, ok := conn.(*tls.Conn); ok {
@@ -92,7 +92,7 @@ func (st *stream) more() bool {
 	}
 	c, ok := conn.(syscall.Conn)
 	st.mu.Lock()
-	ended := !time.Now().Before(st.end)
+	ended := !st.end.IsZero() && !time.Now().Before(st.end)
 	st.mu.Unlock()
 	return ok && !ended && waits(c)
 }

@@ -322,6 +322,42 @@ func TestReadDeadlines(t *testing.T) {
 	})
 }
 
+// TestInputAtTheDeadline: what has arrived when a reader is told that its time is over
+// is read first, unless draining has taken too long.
+func TestInputAtTheDeadline(t *testing.T) {
+	at, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	client, err := net.Dial("unix", at.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := at.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	l := &listener{cfg: ListenerConfig{IdleTimeout: time.Minute}}
+	l.conns.init()
+	st := &stream{l: l, conn: conn}
+	ends := func(want string) {
+		t.Helper()
+		if why := st.idled(); why != want {
+			t.Errorf("ended for %q, want %q", why, want)
+		}
+	}
+	ends("idle")
+	write(t, client, "a:1|c\n")
+	ends("")
+	l.conns.draining.Store(true)
+	ends("")
+	st.end = time.Now()
+	ends("shutdown")
+}
+
 // TestFrameLengths checks the length of the next frame, prefix included.
 func TestFrameLengths(t *testing.T) {
 	for in, want := range map[string]int{
