@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/nofollow"
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 	"github.com/statsd-admin/statsd-admin/server/hotrestart"
@@ -316,9 +317,12 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeRegular removes a file if it is a regular one.
-func removeRegular(path string) error {
+// removeOther removes a regular file unless it has the text.
+func removeOther(path, text string) error {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if b, err := boundedfile.Read(path, len(text)); err == nil && string(b) == text {
 		return nil
 	}
 	return os.Remove(path)

@@ -66,7 +66,8 @@ type Config struct {
 	// overload.global_downstream_max_connections.
 	IgnoreGlobalLimit bool
 	// AdminAddressPath is a file to write the bound address to, before the server serves.
-	// If that fails, the server logs a critical message, removes an older file and goes on.
+	// If that fails, the server logs a critical message, removes a file with
+	// another address and goes on.
 	AdminAddressPath string
 	// Flush is the schedule of flushes. The server sets its Store and Logger, and
 	// extends Before and Initialized.
@@ -621,8 +622,9 @@ func (s *Server) writeAddress() {
 	if path == "" {
 		return
 	}
-	if err := writeFile(path, s.admin.Addr().String()); err != nil {
-		err = errors.Join(err, removeRegular(path)) // another process wrote its address there
+	address := s.admin.Addr().String()
+	if err := writeFile(path, address); err != nil {
+		err = errors.Join(err, removeOther(path, address))
 		s.log.Log(context.Background(), logctl.Critical.Slog(),
 			fmt.Sprintf("cannot open admin address output file %s for writing.", path), "error", err)
 	}
