@@ -147,11 +147,15 @@ func (s *Sink) send(ctx context.Context, data []byte) (int, error) {
 	return len(data), nil
 }
 
+// mostAhead is by how many seconds the time of lines can be ahead of the clock, which
+// more than one flush a second causes. A greater difference is a clock that was set back.
+const mostAhead = 10
+
 // Flush queues the lines of a flush. It does not wait for the network.
 func (s *Sink) Flush(snap *store.Snapshot) error {
 	at, l := snap.Time.Unix(), layouts[s.cfg.Layout]
-	if at == s.last { // its points would replace those of the flush before
-		at++
+	if ahead := s.last - at; ahead >= 0 && ahead < mostAhead { // its points would replace those of earlier flushes
+		at = s.last + 1
 	}
 	s.last = at
 	s.end = append(strconv.AppendInt(append(s.end[:0], ' '), at, 10), '\n')

@@ -98,6 +98,7 @@ func TestErrors(t *testing.T) {
 		{Telegraf, "t.conf", "[agent]\n", []string{"t.conf:1:2: inputs.statsd: there is none"}},
 		{Telegraf, "t.conf", "[[inputs.statsd]]\n[[outputs.http]]\ndata_format='prometheusremotewrite'\nurl='ftp://x'\n", []string{"t.conf:4:5: outputs.http[0].url: not http://host or https://host without user information"}},
 		{Gostatsd, "g.toml", "backends = 'statsdaemon'\n", []string{"g.toml:1:1: statsdaemon.address: is required"}},
+		{Gostatsd, "g.toml", "backends = 'statsdaemon'\n[statsdaemon]\naddress = ' '\n", []string{"g.toml:3:1: statsdaemon.address: is required"}},
 		{Gostatsd, "g.toml", "metrics-addr = 'x'\nFlush-Interval = 1\nflush-interval = 2\n", []string{"g.toml:3:1: flush-interval: is set twice, with different letter cases", `g.toml:1:16: metrics-addr: "x" is not host:port`}},
 		{Gostatsd, "g.yaml", "backends: [\n", []string{"g.yaml:2:1: "}},
 		{Gostatsd, "g.yaml", "- a\n", []string{"g.yaml:1:1: "}},

@@ -229,7 +229,7 @@ func (c *conversion) gostatsdStatsdaemon(group *object, tagged func(*section)) {
 	address := group.take("address")
 	host, port, ok := address.hostPort(8125)
 	if !ok {
-		if address == nil {
+		if strings.TrimSpace(address.text("")) == "" {
 			c.errorf(c.where(group), "statsdaemon.address", "is required")
 		}
 		return
