@@ -20,6 +20,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
+	"github.com/statsd-admin/statsd-admin/internal/guard"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/line"
@@ -765,6 +766,26 @@ func TestRelayGoesOnAfterPanics(t *testing.T) {
 	w.add("a:1|c")
 	waittest.Until(t, "the line", func() bool { return s.count() == 1 })
 	stop()
+}
+
+// TestPanicsArePaced: a goroutine that panics again and again leaves the processor to others.
+func TestPanicsArePaced(t *testing.T) {
+	panics := guardtest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := &Relay{cfg: Config{Delay: time.Second}, guard: guard.New(panics.Logger())}
+		began, calls := time.Now(), 0
+		r.keep("relay", func() {
+			if calls++; calls < 4 {
+				panic(guardtest.Canary)
+			}
+		})
+		if took := time.Since(began); calls != 4 || took != 3*time.Second {
+			t.Errorf("%d calls in %v, want 4 in 3s", calls, took)
+		}
+	})
+	for range 3 {
+		panics.Caught("relay")
+	}
 }
 
 func TestConfigErrors(t *testing.T) {
