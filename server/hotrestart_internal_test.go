@@ -404,7 +404,14 @@ func TestStoppedInATakeOver(t *testing.T) {
 		"just after it": func(h *hotRestart) { h.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _, b := besideAParent(t, func(h *hotRestart, b *bystander) { b.commit = func() { stop(h) } })
+			joined := make(chan struct{})
+			s, _, b := besideAParent(t, func(h *hotRestart, b *bystander) {
+				b.commit = func() {
+					<-joined
+					stop(h)
+				}
+			})
+			close(joined)
 			s.commit(func() {})
 			if live, err := s.hot.warm(t.Context(), nil); live != nil || err != nil {
 				t.Errorf("the process goes live: %t, %v", live != nil, err)

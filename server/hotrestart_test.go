@@ -261,6 +261,9 @@ func TestConnectionsInAHotRestart(t *testing.T) {
 		t.Errorf("%d bytes from a server that has ended", n)
 	}
 	check(young, "1")
+	waittest.Until(t, "the third serves", func() bool { // until then, the second answers as well
+		return third.get(t, "/stats?filter=^server.hot_restart_generation$") == "server.hot_restart_generation: 3\n"
+	})
 	check(dial(), "2")
 	for _, r := range []*running{second, third} {
 		if err := r.stop(); err != nil {
