@@ -34,8 +34,8 @@ func TestDefaultQueueAndLinger(t *testing.T) {
 		for i := range 18 {
 			s.FlushForAdmin() // the first goes to the sink
 			synctest.Wait()
-			if queued, dropped := value(st, "sink.queued.sink.stuck"), value(st, "sink.dropped.sink.stuck"); queued != uint64(min(i, 16)) || dropped != uint64(max(0, i-16)) {
-				t.Errorf("after %d flushes %d wait and %d were dropped", i+1, queued, dropped)
+			if queued, joined := value(st, "sink.queued.sink.stuck"), value(st, "sink.joined.sink.stuck"); queued != uint64(min(i, 16)) || joined != uint64(max(0, i-16)) {
+				t.Errorf("after %d flushes %d wait and %d were joined", i+1, queued, joined)
 			}
 		}
 		start := time.Now()

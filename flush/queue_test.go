@@ -25,10 +25,10 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("interval %v, on admin %t", s.Interval(), s.OnAdmin())
 		}
 		start := time.Now()
-		// The first snapshot is with the sink, 16 wait, 3 were dropped.
+		// The first snapshot is with the sink, 16 wait, 3 joined the last.
 		time.Sleep(20*5*time.Second + time.Millisecond)
-		if queued, dropped := value(st, "sink.queued.sink.stuck"), value(st, "sink.dropped.sink.stuck"); queued != 16 || dropped != 3 {
-			t.Errorf("%d snapshots wait and %d were dropped, want 16 and 3", queued, dropped)
+		if queued, joined := value(st, "sink.queued.sink.stuck"), value(st, "sink.joined.sink.stuck"); queued != 16 || joined != 3 {
+			t.Errorf("%d snapshots wait and %d were joined, want 16 and 3", queued, joined)
 		}
 		end := time.Now()
 		if err := stop(); err == nil {
@@ -46,9 +46,9 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// TestFullQueueLosesTheOldest blocks a sink and checks its stats, and that all
-// snapshots are closed in the end.
-func TestFullQueueLosesTheOldest(t *testing.T) {
+// TestFullQueueJoins blocks a sink and checks its stats, that it gets each increment,
+// and that all snapshots are closed in the end.
+func TestFullQueueJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
 		r := &recorder{name: "r", slow: 2500 * time.Millisecond}
@@ -60,22 +60,24 @@ func TestFullQueueLosesTheOldest(t *testing.T) {
 			return nil
 		}
 		s, stop := run(t, flush.Config{Store: st, OnAdmin: true, Queue: 3, Sinks: []flush.Sink{r}})
+		st.Root().Counter("c")
 		symbols := st.Symbols().NumSymbols()
 		begun := uint64(time.Now().Unix())
 		for i := range 6 {
 			sc := st.Scope(fmt.Sprint("gone", i))
 			sc.Counter(fmt.Sprint("c", i)).Inc()
+			st.Root().Counter("c").Inc()
 			s.FlushForAdmin()
 			sc.Close()
 			synctest.Wait()
 		}
-		if queued, dropped := value(st, "sink.queued.sink.r"), value(st, "sink.dropped.sink.r"); queued != 3 || dropped != 2 {
-			t.Errorf("%d snapshots wait and %d were dropped, want 3 and 2", queued, dropped)
+		if queued, joined := value(st, "sink.queued.sink.r"), value(st, "sink.joined.sink.r"); queued != 3 || joined != 2 {
+			t.Errorf("%d snapshots wait and %d were joined, want 3 and 2", queued, joined)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if want := []uint64{1, 4, 5, 6}; !slices.Equal(r.seqs, want) {
-			t.Errorf("the sink got %v, want %v", r.seqs, want)
+		if want := []uint64{1, 2, 3, 6}; !slices.Equal(r.seqs, want) || r.deltas != 6 {
+			t.Errorf("the sink got %v with %d increments, want %v with 6", r.seqs, r.deltas, want)
 		}
 		if queued, last := value(st, "sink.queued.sink.r"), value(st, "sink.last_success_seconds.sink.r"); queued != 0 || last != begun+10 {
 			t.Errorf("%d snapshots wait, the last success was after %d s, want 0 and 10", queued, last-begun)

@@ -49,8 +49,8 @@ type Config struct {
 	// Sinks get the snapshots. Their names are not empty and differ, since their
 	// metrics and admin requests go by name.
 	Sinks []Sink
-	// Queue limits the number of snapshots that wait for a slow sink. 0 means
-	// 16.
+	// Queue limits the number of snapshots that wait for a slow sink. Later ones
+	// become one with the last of them. 0 means 16.
 	Queue int
 	// Linger is how long [Scheduler.Run] waits for the sinks after the last
 	// flush. 0 means 5 s.

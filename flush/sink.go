@@ -71,12 +71,12 @@ type worker struct {
 	guard guard.Guard
 	held  held // used by run alone
 
-	flushes, errors, dropped *store.Counter
-	queued, lastSuccess      *store.Gauge
-	took                     *store.Histogram
+	flushes, errors, joined, dropped *store.Counter
+	queued, lastSuccess              *store.Gauge
+	took                             *store.Histogram
 
 	mu     sync.Mutex
-	queue  []*shared
+	queue  []held
 	closed bool
 	asked  []chan struct{} // by idle; closed when all snapshots have been passed on
 	more   sync.Cond       // signaled when there is something new above
@@ -98,13 +98,15 @@ func newWorker(sink Sink, c *Config) (*worker, error) {
 	sc := c.Store.Own().Scope("sink")
 	sc.Help(map[string]string{
 		"flushes": "Snapshots that the sink got.", "errors": "Snapshots that the sink failed to encode.",
-		"dropped": "Snapshots that the sink missed because it was slow.", "queued": "Snapshots that wait for the sink.",
+		"joined":  "Snapshots that the sink gets as one with the one before because it is slow.",
+		"dropped": "Snapshots after the end of the sink.", "queued": "Snapshots that wait for the sink.",
 		"last_success_seconds": "Unix time of the last encoded snapshot.", "flush_ms": "Time to encode a snapshot.",
 	})
 	w := &worker{
 		sink: sink, limit: c.Queue, every: every, slack: c.Interval / 4, onErr: c.OnError, guard: guard.New(c.Logger),
 		flushes:     sc.Counter("flushes", tag),
 		errors:      sc.Counter("errors", tag),
+		joined:      sc.Counter("joined", tag),
 		dropped:     sc.Counter("dropped", tag),
 		queued:      sc.GaugeWithMode("queued", store.NeverImport, tag),
 		lastSuccess: sc.GaugeWithMode("last_success_seconds", store.NeverImport, tag),
@@ -117,28 +119,24 @@ func newWorker(sink Sink, c *Config) (*worker, error) {
 	return w, nil
 }
 
-// put queues a snapshot. If the queue is full it drops and counts the oldest
-// snapshot, which this sink then never gets. After close it drops and counts s.
+// put queues a snapshot. If the queue is full it joins s to the last one there, so that a
+// slow sink loses no increments. After close it drops and counts s.
 func (w *worker) put(s *shared) {
 	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
+	defer w.mu.Unlock()
+	switch last := len(w.queue) - 1; {
+	case w.closed:
 		w.dropped.Inc()
 		s.release()
 		return
+	case len(w.queue) == w.limit:
+		w.queue[last].add(held{joined: s.Snapshot, first: s})
+		w.joined.Inc()
+	default:
+		w.queue = append(w.queue, held{joined: s.Snapshot, first: s})
 	}
-	var old *shared
-	if len(w.queue) == w.limit {
-		old, w.queue = w.queue[0], w.queue[1:]
-		w.dropped.Inc()
-	}
-	w.queue = append(w.queue, s)
 	w.queued.Set(uint64(len(w.queue)))
 	w.more.Signal()
-	w.mu.Unlock()
-	if old != nil {
-		old.release()
-	}
 }
 
 // run passes snapshots to the sink until close is called and the queue is empty.
@@ -164,12 +162,12 @@ func (w *worker) run() {
 			}
 			return
 		}
-		s := w.queue[0]
+		next := w.queue[0]
 		w.queue = w.queue[1:]
 		w.queued.Set(uint64(len(w.queue)))
 		w.mu.Unlock()
 
-		w.held.add(s)
+		w.held.add(next)
 		if w.held.joined.Last || w.held.joined.Interval >= w.every-w.slack {
 			w.takeHeld()
 		}
@@ -195,22 +193,26 @@ func (w *worker) takeHeld() {
 	w.held.release()
 }
 
-// held are snapshots that wait for the end of the sink's interval.
+// held are snapshots in a row that wait for a sink or for the end of its interval.
 type held struct {
 	joined      *store.Snapshot // their changes; nil if there are none
 	first, last *shared         // what joined needs; last is nil for a single snapshot
 }
 
-func (h *held) add(s *shared) {
+// add adds the snapshots in next.
+func (h *held) add(next held) {
 	if h.joined == nil {
-		h.joined, h.first = s.Snapshot, s
+		*h = next
 		return
 	}
-	h.joined = h.joined.Join(s.Snapshot)
+	h.joined = h.joined.Join(next.joined)
 	if h.last != nil {
 		h.last.release()
 	}
-	h.last = s
+	if h.last = next.first; next.last != nil {
+		h.last.release()
+		h.last = next.last
+	}
 }
 
 func (h *held) release() {

@@ -10,7 +10,7 @@ type SinkStatus struct {
 	Snapshots int           // waiting for the sink
 	Flushes   uint64        // snapshots that the sink got
 	Errors    uint64        // snapshots for which it returned an error
-	Skipped   uint64        // snapshots that it never got because it was slow
+	Joined    uint64        // snapshots that it gets as one with the one before because it is slow
 	Delivery  *SinkDelivery // nil for a sink that is not a [Reporter]
 }
 
@@ -57,7 +57,7 @@ func (s *Scheduler) Sinks() []SinkStatus {
 	for i, w := range s.workers {
 		all[i] = SinkStatus{
 			Name: w.sink.Name(), Interval: w.every, Snapshots: int(w.queued.Value()),
-			Flushes: w.flushes.Total(), Errors: w.errors.Total(), Skipped: w.dropped.Total(),
+			Flushes: w.flushes.Total(), Errors: w.errors.Total(), Joined: w.joined.Total(),
 		}
 		if s.cfg.OnAdmin {
 			all[i].Interval = 0

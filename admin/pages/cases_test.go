@@ -363,7 +363,7 @@ func TestOverviewNumbers(t *testing.T) {
 		c.Sources.Clusters, c.Sources.Certificates, c.Sources.ConfigDump, c.Sources.Unready = nil, nil, nil, nil
 		c.Sources.Sinks = func() []flush.SinkStatus {
 			return []flush.SinkStatus{
-				{Name: "slow", Skipped: 3},
+				{Name: "slow", Joined: 3},
 				{Name: "well", Delivery: &flush.SinkDelivery{Kind: "statsd", Target: "10.0.0.1:8125", LastSent: testNow, LastError: errors.New("refused"), LastErrorAt: testNow.Add(-time.Second)}},
 				{Name: "dead", Delivery: &flush.SinkDelivery{Kind: "graphite", Target: "10.0.0.2:2003", Dropped: 4, Lost: 1, LastSent: testNow.Add(-time.Minute), LastError: errors.New("refused"), LastErrorAt: testNow}},
 				{Name: "new", Delivery: &flush.SinkDelivery{Kind: "statsd", Target: "10.0.0.3:8125", LastSent: testNow.Add(-time.Millisecond), LastError: errors.New("refused"), LastErrorAt: testNow}},

@@ -103,7 +103,7 @@ func full(t *testing.T, change func(*admin.Config)) *admin.Server {
 			return []lifecycle.Unready{{Component: "listener", Name: "init of a listener", Targets: []string{"one", "two"}}, {Name: "init of the server"}}
 		}
 		s.Sinks = func() []flush.SinkStatus {
-			return []flush.SinkStatus{{Name: "first", Interval: 5 * time.Second, Flushes: 7, Errors: 2, Skipped: 1},
+			return []flush.SinkStatus{{Name: "first", Interval: 5 * time.Second, Flushes: 7, Errors: 2, Joined: 1},
 				{Name: "second", Snapshots: 1, Delivery: &flush.SinkDelivery{Kind: "statsd", Target: "10.0.0.1:8125", Bytes: 900, LimitBytes: 1000, Sent: 4}}}
 		}
 		s.Info = func() admin.ServerInfo {

@@ -418,7 +418,7 @@ func TestFindingsSettle(t *testing.T) {
 	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{
 		History: past,
 		Sinks: func() []flush.SinkStatus {
-			return []flush.SinkStatus{{Name: "a", Skipped: 1, Delivery: &flush.SinkDelivery{Dropped: 1, Lost: 1}}}
+			return []flush.SinkStatus{{Name: "a", Joined: 1, Delivery: &flush.SinkDelivery{Dropped: 1, Lost: 1}}}
 		},
 		Ingest: lossy{report: report.Report{
 			Listeners: []report.Listener{{ListenerInfo: report.ListenerInfo{Name: "udp"}, KernelDrops: 1}},

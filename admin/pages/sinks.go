@@ -42,9 +42,9 @@ func (v *view) sinkFindings() (found []finding) {
 			meaning, detail := v.lately("", "sink.dropped_packets.sink."+x.Name, "sink.lost_packets.sink."+x.Name)
 			found = append(found, finding{meaning, "Sink " + x.Name + " lost " + plural(d.Dropped+d.Lost, "packet"), detail, "server", "Server"})
 		}
-		if x.Skipped > 0 {
-			meaning, detail := v.lately("it is slower than the flush interval", "sink.dropped.sink."+x.Name)
-			found = append(found, finding{meaning, "Sink " + x.Name + " missed " + plural(x.Skipped, "snapshot"), detail, "server", "Server"})
+		if x.Joined > 0 {
+			meaning, detail := v.lately("its points are of several flushes", "sink.joined.sink."+x.Name)
+			found = append(found, finding{meaning, "Sink " + x.Name + " is slower than the flush interval", detail, "server", "Server"})
 		}
 	}
 	return found
@@ -57,10 +57,10 @@ func (v *view) sinkTable() {
 		return
 	}
 	v.panel("sinks-head", "Sinks", func() { v.actions("sinks", "/sinks?format=json") }, func() {
-		g := v.grid("sinks", "Sinks of flushed stats", "cards dense", order{}, column{head: "Sink"}, column{head: "State"}, column{head: "Packets sent", class: "num"}, column{head: "Packets lost", class: "num"}, column{head: "Queue"}, column{head: "Snapshots missed", class: "num"})
+		g := v.grid("sinks", "Sinks of flushed stats", "cards dense", order{}, column{head: "Sink"}, column{head: "State"}, column{head: "Packets sent", class: "num"}, column{head: "Packets lost", class: "num"}, column{head: "Queue"}, column{head: "Snapshots joined", class: "num"})
 		for _, x := range list {
 			d := x.Delivery
-			missed := func() { g.cell(fmt.Sprint(x.Skipped), func() { v.counted(x.Skipped, "warn") }) }
+			joined := func() { g.cell(fmt.Sprint(x.Joined), func() { v.counted(x.Joined, "warn") }) }
 			g.row("")
 			g.head(x.Name, func() {
 				v.Put(h("<span class='wrap'>"), x.Name, h("</span>"))
@@ -72,7 +72,7 @@ func (v *view) sinkTable() {
 				for range 4 {
 					g.shown("", none)
 				}
-				missed()
+				joined()
 				continue
 			}
 			meaning, state := "ok", "sending"
@@ -91,7 +91,7 @@ func (v *view) sinkTable() {
 			g.num(fmt.Sprint(d.Sent))
 			g.cell(fmt.Sprint(d.Dropped+d.Lost), func() { v.counted(d.Dropped+d.Lost, "bad") })
 			g.cell(fmt.Sprint(d.Bytes), func() { v.queue(uint64(d.Bytes), uint64(d.LimitBytes)) })
-			missed()
+			joined()
 		}
 		g.end()
 	})
