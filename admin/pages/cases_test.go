@@ -371,7 +371,7 @@ func TestOverviewNumbers(t *testing.T) {
 		}
 	})
 	found := string(request(broken, "", "").Body)
-	for _, want := range []string{"<b>Sink dead cannot send</b> <span class='quiet'>last sent 1 min ago; refused</span>", "<b>Sink new cannot send</b> <span class='quiet'>last sent 1 s ago; refused</span>", "<b>Sink dead lost 5 packets</b>", "<b>Sink slow missed 3 snapshots</b>",
+	for _, want := range []string{"<b>Sink dead cannot send</b> <span class='quiet'>last sent 1 min ago; refused</span>", "<b>Sink new cannot send</b> <span class='quiet'>last sent 1 s ago; refused</span>", "<b>Sink dead lost 5 packets</b>", "<b>Sink slow fell behind: 3 snapshots joined</b>",
 		"<b>Relay target 10.0.0.6:8125 is down</b> <span class='quiet'>refused</span>", "<b>Relay target 10.0.0.6:8125 lost 7,654 lines</b>", "<b>Limit name_bytes reached</b>", "limit reached</span>",
 		"<b>3 lines rejected</b> <span class='quiet'>no type 2, long 1</span>"} {
 		if !strings.Contains(found, want) {
@@ -381,7 +381,7 @@ func TestOverviewNumbers(t *testing.T) {
 	if strings.Contains(found, "Sink well") {
 		t.Error("a sink that sends again needs attention")
 	}
-	if got, want := string(request(broken, "server?tsv=sinks", "").Body), "Sink\tState\tPackets sent\tPackets lost\tQueue\tSnapshots missed\n"+
+	if got, want := string(request(broken, "server?tsv=sinks", "").Body), "Sink\tState\tPackets sent\tPackets lost\tQueue\tSnapshots joined\n"+
 		"dead\tcannot send\t0\t5\t0\t0\nnew\tcannot send\t0\t0\t0\t0\nslow\t\t\t\t\t3\nwell\tsending\t0\t0\t0\t0\n"; got != want {
 		t.Errorf("the sinks are %q, want %q", got, want)
 	}

@@ -407,7 +407,7 @@ func TestFindingsSettle(t *testing.T) {
 		snap.Close()
 	}
 	var losses []*store.Counter
-	for _, name := range []string{"sink.dropped_packets.sink.a", "sink.lost_packets.sink.a", "sink.dropped.sink.a", "server.dropped_stat_flushes", "ingest.kernel_drops.listener.udp",
+	for _, name := range []string{"sink.dropped_packets.sink.a", "sink.lost_packets.sink.a", "sink.joined.sink.a", "server.dropped_stat_flushes", "ingest.kernel_drops.listener.udp",
 		"relay.dropped_lines.target.b", "relay.ambiguous_lines.target.b", "relay.rejected_lines.target.b", "relay.long_lines.target.b", "ingest.limited.limit.series"} {
 		losses = append(losses, own.Counter(name))
 	}

@@ -43,8 +43,8 @@ func (v *view) sinkFindings() (found []finding) {
 			found = append(found, finding{meaning, "Sink " + x.Name + " lost " + plural(d.Dropped+d.Lost, "packet"), detail, "server", "Server"})
 		}
 		if x.Joined > 0 {
-			meaning, detail := v.lately("its points are of several flushes", "sink.joined.sink."+x.Name)
-			found = append(found, finding{meaning, "Sink " + x.Name + " is slower than the flush interval", detail, "server", "Server"})
+			meaning, detail := v.lately("it is slower than the flush interval", "sink.joined.sink."+x.Name)
+			found = append(found, finding{meaning, "Sink " + x.Name + " fell behind: " + plural(x.Joined, "snapshot") + " joined", detail, "server", "Server"})
 		}
 	}
 	return found
