@@ -33,11 +33,7 @@ func TestBrokenSuccessor(t *testing.T) {
 		"truncated": greeting + string(head{askStats, 5, 0, 2}.append(nil)) + "ab",
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := w.connect()
 			if _, err := io.WriteString(conn, text); err != nil {
 				t.Fatal(err)
 			}
@@ -200,11 +196,7 @@ func (p lateProcess) Stats(yield func(*store.ExportedStat) bool) {
 // flushes them itself, and no increments that the successor acknowledged before it died.
 func TestAcknowledgementBeforeAFailedHandoff(t *testing.T) {
 	w := newWorld(t)
-	conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := w.connect()
 	l := &link{conn: conn, timeout: time.Minute}
 	ask := func(k kind, payload []byte) {
 		t.Helper()
@@ -215,8 +207,7 @@ func TestAcknowledgementBeforeAFailedHandoff(t *testing.T) {
 	ask(askHello, hello{1, true}.append(nil))
 	ask(askCommit, []byte{0})
 	w.process.has(samples()...)
-	h := w.Part()
-	err = h.Finish(lateProcess{w.process, func() {
+	err := w.Part().Finish(lateProcess{w.process, func() {
 		if err := l.send(tellAck, []byte{1}); err != nil {
 			t.Error(err)
 		}
@@ -270,11 +261,7 @@ func TestLastAcknowledgement(t *testing.T) {
 // TestUnwantedFiles sends files where none belong: they are closed.
 func TestUnwantedFiles(t *testing.T) {
 	w := newWorld(t)
-	conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := w.connect()
 	r, wr, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

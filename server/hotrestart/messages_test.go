@@ -370,11 +370,7 @@ func TestDefaultConfig(t *testing.T) {
 // TestReasonIsLogged: the running server says why it left a successor.
 func TestReasonIsLogged(t *testing.T) {
 	w := newWorld(t)
-	conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := w.connect()
 	if _, err := conn.Write(head{askStats, 1, 0, 1}.append(nil)); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -131,6 +132,17 @@ func newPatientWorld(t *testing.T, limit time.Duration) *world {
 	})
 	t.Cleanup(w.stop)
 	return w
+}
+
+// connect returns a connection to the server, for messages that a successor does not send.
+func (w *world) connect() *net.UnixConn {
+	w.t.Helper()
+	conn, err := net.DialUnix("unix", nil, w.cfg.address(0))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 func (w *world) dial(to Successor) *Child {
