@@ -44,7 +44,7 @@ func (m meter) describe(name string, c config) {
 
 func (m meter) counter(name string, c config) writer {
 	m.describe(name, c)
-	s := &series[*fractional]{create: func(t ...tags.Tag) *fractional {
+	s := &series[*fractional]{limit: m.p.limit, create: func(t ...tags.Tag) *fractional {
 		return &fractional{whole: m.p.scope.Counter(name, t...)}
 	}}
 	return func(v float64, set attribute.Set) { s.of(set).add(v) }
@@ -52,14 +52,16 @@ func (m meter) counter(name string, c config) writer {
 
 func (m meter) gauge(name string, c config, write func(*store.FloatGauge, float64) error) writer {
 	m.describe(name, c)
-	s := &series[*store.FloatGauge]{create: func(t ...tags.Tag) *store.FloatGauge { return m.p.scope.FloatGauge(name, t...) }}
+	s := &series[*store.FloatGauge]{limit: m.p.limit, create: func(t ...tags.Tag) *store.FloatGauge {
+		return m.p.scope.FloatGauge(name, t...)
+	}}
 	return func(v float64, set attribute.Set) { _ = write(s.of(set), v) } // it ignores values that are not finite
 }
 
 func (m meter) histogram(name string, c config, bounds []float64) writer {
 	m.describe(name, c)
 	scope := m.p.histograms(bounds)
-	s := &series[*store.Histogram]{create: func(t ...tags.Tag) *store.Histogram {
+	s := &series[*store.Histogram]{limit: m.p.limit, create: func(t ...tags.Tag) *store.Histogram {
 		return scope.Histogram(name, store.Unspecified, t...)
 	}}
 	return func(v float64, set attribute.Set) { s.of(set).RecordFloat(v, 1) }

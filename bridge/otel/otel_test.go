@@ -267,3 +267,47 @@ func TestNothingIsLostBetweenGoroutines(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestCardinalityLimit: attributes beyond the limit share one stat, and nothing is lost.
+func TestCardinalityLimit(t *testing.T) {
+	st := store.New(store.Options{})
+	m, ctx := NewMeterProvider(st, WithCardinalityLimit(3)).Meter("test"), context.Background()
+	user := func(n int) metric.MeasurementOption { return metric.WithAttributes(attribute.Int("user", n)) }
+	requests, size := must(m.Int64Counter("requests")), must(m.Int64Histogram("size"))
+	active, total := must(m.Int64UpDownCounter("active")), must(m.Int64Counter("total"))
+	for n := range 10 {
+		for range 2 {
+			requests.Add(ctx, 1, user(n))
+			size.Record(ctx, 1, user(n))
+			active.Add(ctx, 1, user(n))
+			total.Add(ctx, 1)
+		}
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	got := text(t, st)
+	for _, want := range []string{
+		"active.otel.metric.overflow.true: 16\n", "active.user.0: 2\n", "active.user.1: 2\n",
+		"requests.otel.metric.overflow.true: 16\n", "requests.user.0: 2\n", "requests.user.1: 2\n", "total: 20\n",
+		"size.otel.metric.overflow.true: P0(", "size.user.0: P0(", "size.user.1: P0(",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 10 {
+		t.Errorf("%d stats, want 10:\n%s", n, got)
+	}
+	many := must(NewMeterProvider(st, WithCardinalityLimit(0)).Meter("test").Int64Counter("many"))
+	some := must(NewMeterProvider(st).Meter("test").Int64Counter("some"))
+	for n := range 3000 {
+		many.Add(ctx, 1, user(n))
+		some.Add(ctx, 1, user(n))
+	}
+	got = text(t, st)
+	if n := strings.Count(got, "many."); n != 3000 {
+		t.Errorf("%d stats without a limit", n)
+	}
+	if n := strings.Count(got, "some."); n != 2000 || !strings.Contains(got, "some.otel.metric.overflow.true: 1001\n") {
+		t.Errorf("%d stats with the default limit", n)
+	}
+}

@@ -31,11 +31,19 @@ import (
 //   - Observable instruments are read by [MeterProvider.Refresh].
 //
 // The descriptions of instruments become help texts, and units become units where the
-// exposition formats show them. Negative increments of counters and values that are not finite are ignored. A
-// MeterProvider and its instruments are safe for concurrent use.
+// exposition formats show them. Negative increments of counters and values that are not
+// finite are ignored.
+//
+// As the specification of the SDK has it, an instrument has at most as many sets of
+// attributes as its cardinality limit, 2,000 by default. Further sets share one with the
+// attribute otel.metric.overflow. Observable counters have no limit, because totals cannot
+// share a stat.
+//
+// A MeterProvider and its instruments are safe for concurrent use.
 type MeterProvider struct {
 	noop.MeterProvider // for the methods of newer versions of the API
 	scope              *store.Scope
+	limit              int // of sets of attributes, if positive
 
 	mu        sync.Mutex
 	callbacks map[*callback]struct{}
@@ -48,13 +56,25 @@ type callback struct{ read func(context.Context) error }
 
 var _ metric.MeterProvider = (*MeterProvider)(nil)
 
+// Option is an option of [NewMeterProvider].
+type Option func(*MeterProvider)
+
+// WithCardinalityLimit limits the sets of attributes of each instrument, that of the
+// overflow included. There is no limit if n is not positive.
+func WithCardinalityLimit(n int) Option { return func(p *MeterProvider) { p.limit = n } }
+
 // NewMeterProvider returns a provider whose instruments write to st.
-func NewMeterProvider(st *store.Store) *MeterProvider {
-	return &MeterProvider{
+func NewMeterProvider(st *store.Store, options ...Option) *MeterProvider {
+	p := &MeterProvider{
 		scope:     st.ScopeWith("", store.ScopeOptions{Network: true}),
+		limit:     2000,
 		callbacks: make(map[*callback]struct{}),
 		scopes:    make(map[string]*store.Scope),
 	}
+	for _, o := range options {
+		o(p)
+	}
+	return p
 }
 
 // histograms returns the scope of the histograms with the boundaries.
@@ -115,11 +135,23 @@ func (p *MeterProvider) register(read func(context.Context) error) (remove func(
 // series holds the handles of one instrument by attributes.
 type series[H any] struct {
 	create func(...tags.Tag) H
+	limit  int      // of all, if positive
 	all    sync.Map // of attribute.Distinct to H
+
+	mu sync.Mutex
+	n  int // length of all without the overflow; guarded by mu
 }
 
 // of returns the handle for a set of attributes.
 func (s *series[H]) of(set attribute.Set) H {
+	if h, ok := s.all.Load(set.Equivalent()); ok {
+		return h.(H)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit > 0 && s.n >= s.limit-1 {
+		set = attribute.NewSet(attribute.Bool("otel.metric.overflow", true))
+	}
 	if h, ok := s.all.Load(set.Equivalent()); ok {
 		return h.(H)
 	}
@@ -128,8 +160,10 @@ func (s *series[H]) of(set attribute.Set) H {
 		kv := i.Attribute()
 		list = append(list, tags.Tag{Name: string(kv.Key), Value: kv.Value.String()})
 	}
-	h, _ := s.all.LoadOrStore(set.Equivalent(), s.create(list...))
-	return h.(H)
+	h := s.create(list...)
+	s.all.Store(set.Equivalent(), h)
+	s.n++
+	return h
 }
 
 // fractional is a counter that takes fractions. The rest below a whole number, a float64
