@@ -3,6 +3,7 @@ package prometheus
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 
@@ -13,11 +14,10 @@ import (
 // decimals is the fixed point of imported histograms: seconds keep microseconds.
 const decimals = 1_000_000
 
-// distribution is a histogram that follows a histogram of the gatherer.
+// distribution is what a histogram of the gatherer was at the last Refresh.
 type distribution struct {
-	histogram *store.Histogram
-	counts    []uint64 // cumulative, by bucket; the last is the total
-	sum       float64
+	counts []uint64 // cumulative, by bucket; the last is the total
+	sum    float64
 }
 
 // distributeLocked records the growth of a histogram since the last Refresh. A histogram
@@ -37,8 +37,10 @@ func (im *Importer) distributeLocked(name string, labels []tags.Tag, from *dto.H
 	k := key(name, labels)
 	d := im.histograms[k]
 	if d == nil {
-		d = &distribution{histogram: im.scopeLocked(bounds).Histogram(name, store.Unspecified, labels...)}
+		d = new(distribution)
 		im.histograms[k] = d
+	} else if slices.Equal(counts, d.counts) {
+		return
 	}
 	if len(d.counts) != len(counts) || less(counts, d.counts) {
 		d.counts, d.sum = make([]uint64, len(counts)), 0
@@ -50,8 +52,9 @@ func (im *Importer) distributeLocked(name string, labels []tags.Tag, from *dto.H
 		grown[i] = n - min(n, below)
 		below = max(below, n)
 	}
+	histogram := im.scopeLocked(bounds).Histogram(name, store.Unspecified, labels...)
 	for i, v := range spread(bounds, grown, from.GetSampleSum()-d.sum) {
-		d.histogram.RecordFloat(v, float64(grown[i]))
+		histogram.RecordFloat(v, float64(grown[i]))
 	}
 	d.counts, d.sum = counts, from.GetSampleSum()
 }

@@ -43,16 +43,10 @@ type Importer struct {
 
 	mu         sync.Mutex
 	described  map[string]bool          // families
-	counters   map[string]*imported     // by name and labels
+	counters   map[string]uint64        // their last values, by name and labels
 	histograms map[string]*distribution // by name and labels
 	scopes     map[string]*store.Scope  // of histograms, by their bounds
 	err        error
-}
-
-// imported is a counter that follows a counter of the gatherer.
-type imported struct {
-	counter *store.Counter
-	last    uint64
 }
 
 // NewImporter returns an importer. Nothing is copied before the first
@@ -61,7 +55,7 @@ func NewImporter(from client.Gatherer, to *store.Scope) *Importer {
 	return &Importer{
 		from: from, to: to,
 		described:  make(map[string]bool),
-		counters:   make(map[string]*imported),
+		counters:   make(map[string]uint64),
 		histograms: make(map[string]*distribution),
 		scopes:     make(map[string]*store.Scope),
 	}
@@ -139,18 +133,16 @@ func (im *Importer) countLocked(name string, labels []tags.Tag, value float64) {
 	if !(value >= 0 && value < math.MaxUint64) {
 		return
 	}
-	k := key(name, labels)
-	c := im.counters[k]
-	if c == nil {
-		c = &imported{counter: im.to.Counter(name, labels...)}
-		im.counters[k] = c
+	k, now := key(name, labels), uint64(value)
+	last, known := im.counters[k]
+	if known && now == last {
+		return
 	}
-	now := uint64(value)
-	if now < c.last {
-		c.last = 0
+	if now < last {
+		last = 0
 	}
-	c.counter.Add(now - c.last)
-	c.last = now
+	im.counters[k] = now
+	im.to.Counter(name, labels...).Add(now - last) // looked up, as the scope may end stats
 }
 
 // key identifies a metric by its name and labels.

@@ -235,3 +235,43 @@ func TestImporterSurvivesRestartsAndErrors(t *testing.T) {
 		t.Errorf("error %v", im.Err())
 	}
 }
+
+// TestImporterOutlivesStats: a scope may end stats that did not change. What their
+// metrics gain later must count.
+func TestImporterOutlivesStats(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	ttl := store.TTL{Counter: time.Minute, Histogram: time.Minute}
+	registry := client.NewRegistry()
+	jobs := client.NewCounter(client.CounterOpts{Name: "jobs"})
+	latency := client.NewHistogram(client.HistogramOpts{Name: "latency", Buckets: []float64{1, 10}})
+	registry.MustRegister(jobs, latency)
+	im := NewImporter(registry, st.ScopeWith("app", store.ScopeOptions{TTL: ttl}))
+	for range 2 {
+		jobs.Add(3)
+		latency.Observe(5)
+		im.Refresh(now)
+		for range 3 {
+			st.Flush(store.FlushOptions{}).Close()
+			st.Sweep(false)
+			now = now.Add(2 * time.Minute)
+		}
+		im.Refresh(now) // the same values
+		if n := st.Len(store.KindCounter) + st.Len(store.KindHistogram); n != 0 {
+			t.Errorf("%d stats are back although nothing changed", n)
+		}
+	}
+	jobs.Add(2)
+	latency.Observe(0.5)
+	im.Refresh(now)
+	st.Flush(store.FlushOptions{}).Close()
+	var got bytes.Buffer
+	if err := render.Exposition(&got, st, render.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"proxy_app_jobs{} 2\n", `proxy_app_latency_bucket{le="10"} 1` + "\n"} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, got.String())
+		}
+	}
+}
