@@ -35,6 +35,7 @@ type batch struct {
 	iovs     [batchSize]unix.Iovec
 	names    [batchSize][nameBytes]byte
 	controls [batchSize][controlBytes]byte
+	control  int // bytes of controls in use
 	buf      []byte
 	size     int
 
@@ -53,6 +54,9 @@ func newBatch(c packetConn, size int) (*batch, error) {
 		return nil, err
 	}
 	b := &batch{conn: conn, buf: make([]byte, batchSize*size), size: size}
+	if _, ok := c.(*net.UDPConn); ok { // senders to a unix socket could fill it with open files
+		b.control = controlBytes
+	}
 	for i := range b.hdrs {
 		b.iovs[i].Base = &b.buf[i*size]
 		b.iovs[i].SetLen(size)
@@ -77,7 +81,7 @@ func (b *batch) recv(fd uintptr) {
 	for i := range b.hdrs {
 		h := &b.hdrs[i].hdr
 		h.Namelen = nameBytes
-		h.SetControllen(controlBytes)
+		h.SetControllen(b.control)
 	}
 	// A call that does not wait is not interrupted either.
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 )
 
 // openBatch returns a reader of a UDP socket and a connection to it.
@@ -143,6 +145,37 @@ func TestDropsAmongControlMessages(t *testing.T) {
 			t.Errorf("%s: %d, %t", tt.name, n, ok)
 		}
 	}
+}
+
+// TestFilesOfSendersStayClosed: a sender to a unix socket cannot open files here.
+func TestFilesOfSendersStayClosed(t *testing.T) {
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := tuneSocket(c, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBatch(c, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := c.LocalAddr().(*net.UnixAddr)
+	out, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: to.Name + "2", Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	descriptors.Check(t, "datagram with files", func() {
+		if _, _, err := out.WriteMsgUnix([]byte("a:1|c"), unix.UnixRights(0, 1, 2), to); err != nil {
+			t.Fatal(err)
+		}
+		n, err := b.read()
+		if p, cut := b.packet(0); err != nil || n != 1 || string(p) != "a:1|c" || cut {
+			t.Errorf("%d packets, %q, cut %t, %v", n, p, cut, err)
+		}
+	})
 }
 
 func TestBatchReadsSeveralWithoutAllocation(t *testing.T) {
