@@ -171,11 +171,7 @@ type Connection struct {
 // system refuses, the server keeps the connection.
 func (s *Server) TakeConnections(take func(Connection) bool) {
 	give := func(st *stream) bool {
-		c, ok := st.conn.(syscall.Conn)
-		if !ok {
-			return false
-		}
-		f, err := duplicate(c, st.l.name)
+		f, err := duplicate(st.conn.(syscall.Conn), st.l.name) // others are kept
 		if err != nil {
 			return false
 		}

@@ -2,6 +2,8 @@ package statsd
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/certtest"
 	"github.com/statsd-admin/statsd-admin/internal/descriptors"
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -165,6 +168,28 @@ func TestKeptConnections(t *testing.T) {
 	if _, err := net.Dial("tcp", l.address(0)); err == nil {
 		t.Error("the server still accepts")
 	}
+}
+
+// TestHandshakeDuringHandOff: connections with TLS are not handed over, and one whose
+// handshake has not begun goes on as if nothing had happened.
+func TestHandshakeDuringHandOff(t *testing.T) {
+	cert := certtest.Issue(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, nil)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert.Leaf)
+	server := &tls.Config{Certificates: []tls.Certificate{cert.Certificate}}
+	l := newLive(t, Config{Listeners: []ListenerConfig{{Address: "tls://127.0.0.1:0", TLS: server}}}).run()
+	c := l.dial(0)
+	waittest.Until(t, "the connection is open", func() bool { return l.Connections() == 1 })
+	l.HandOver()
+	l.TakeConnections(func(o Connection) bool {
+		t.Error("a connection with TLS was offered")
+		_ = o.File.Close()
+		return true
+	})
+	client := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"})
+	write(t, client, "a:1|c\n")
+	waittest.Until(t, "the line", func() bool { return l.counter("a") == 1 })
+	_ = client.Close()
 }
 
 func TestImportedStats(t *testing.T) {

@@ -77,10 +77,17 @@ func (st *stream) idled() (why string) {
 		return ""
 	case st.l.conns.draining.Load():
 		return "shutdown"
-	case st.l.cfg.IdleTimeout > 0, st.l.cfg.IdleTimeout == 0 && st.l.conns.crowded():
+	case st.l.cfg.IdleTimeout > 0, st.l.cfg.IdleTimeout == 0 && st.l.conns.crowded(), st.handshaking():
 		return "idle"
 	}
 	return ""
+}
+
+// handshaking reports whether st uses TLS and its handshake is not complete. After a
+// timeout it never will be: each further read returns the same error at once.
+func (st *stream) handshaking() bool {
+	t, ok := st.conn.(*tls.Conn)
+	return ok && !t.ConnectionState().HandshakeComplete
 }
 
 // more reports whether st, which was idle, has input that can still be read. A read
@@ -94,7 +101,7 @@ func (st *stream) more() bool {
 	st.mu.Lock()
 	ended := !st.end.IsZero() && !time.Now().Before(st.end)
 	st.mu.Unlock()
-	return ok && !ended && waits(c)
+	return ok && !ended && !st.handshaking() && waits(c)
 }
 
 // acceptStreams accepts connections until the listener is closed, or is
@@ -125,7 +132,8 @@ func (s *Server) acceptStreams(l *listener) {
 func (s *Server) newStream(l *listener, c net.Conn, read []byte) *stream {
 	l.metrics.connections.Inc()
 	worker := s.streamWorkers[int(s.nextWorker.Add(1))%len(s.streamWorkers)]
-	st := &stream{server: s, l: l, conn: c, worker: worker, buf: read, n: len(read)}
+	_, plain := c.(syscall.Conn)
+	st := &stream{server: s, l: l, conn: c, worker: worker, buf: read, n: len(read), kept: !plain}
 	from := c.RemoteAddr()
 	if from == nil || l.addr.unix() { // nil if c was adopted and the client is gone; its input remains
 		return st

@@ -2,6 +2,8 @@ package statsd
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -356,6 +358,43 @@ func TestInputAtTheDeadline(t *testing.T) {
 	ends("")
 	st.end = time.Now()
 	ends("shutdown")
+}
+
+// TestHandshakeAtTheDeadline: a handshake that ran into a deadline ends the connection,
+// whatever has arrived since, as no later read can succeed.
+func TestHandshakeAtTheDeadline(t *testing.T) {
+	at, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	client, err := net.Dial("unix", at.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	plain, err := at.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	conn := tls.Server(plain, &tls.Config{})
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	write(t, client, "hello")
+	l := &listener{}
+	l.conns.init()
+	l.conns.total = 4
+	st := &stream{l: l, conn: conn}
+	if why := st.idled(); why != "idle" {
+		t.Errorf("ended for %q, want idle", why)
+	}
+	l.conns.draining.Store(true)
+	if why := st.idled(); why != "shutdown" {
+		t.Errorf("ended for %q, want shutdown", why)
+	}
 }
 
 // TestFrameLengths checks the length of the next frame, prefix included.
