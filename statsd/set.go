@@ -81,16 +81,13 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.registers == nil && s.full() && !s.has(h) {
+	if s.registers == nil && !s.has(h) && !s.makeRoom() {
 		s.startEstimating()
 	}
 	if s.registers != nil {
 		estimate(s.registers, h)
 		s.dirty = true
 		return
-	}
-	if 2*s.n >= len(s.hashes) && len(s.hashes) < setMaxSlots {
-		s.rebuild(max(setFirst, 2*len(s.hashes)), func(uint16) bool { return true })
 	}
 	i, known := s.slot(h)
 	if !known {
@@ -103,16 +100,21 @@ func (s *set) add(seed maphash.Seed, member []byte) {
 	s.fresh++
 }
 
-// full reports whether s must estimate to count one more member: it holds
-// setExact members, or a larger table would exceed the memory budget.
-func (s *set) full() bool {
+// makeRoom makes room for one more member. It reports false if s must estimate to count
+// it: s holds setExact members, or a larger table would exceed the memory budget.
+func (s *set) makeRoom() bool {
 	if s.n == setExact {
-		return true
-	}
-	if 2*s.n < len(s.hashes) || len(s.hashes) == setMaxSlots {
 		return false
 	}
-	return !s.charge(slotBytes * max(setFirst, 2*len(s.hashes)))
+	if 2*s.n < len(s.hashes) || len(s.hashes) == setMaxSlots {
+		return true
+	}
+	slots := max(setFirst, 2*len(s.hashes))
+	if !s.charge(slotBytes * slots) {
+		return false
+	}
+	s.rebuild(slots, func(uint16) bool { return true })
+	return true
 }
 
 // charge sets the bytes that s is charged for. It reports false if the budget

@@ -185,6 +185,27 @@ func TestSetForgetsMembers(t *testing.T) {
 	}
 }
 
+// TestKnownMembersTakeNoMemory: at the memory budget, members that a set has already do
+// not let its table grow.
+func TestKnownMembersTakeNoMemory(t *testing.T) {
+	m := newMemory(1 << 40)
+	s, seed := &set{memory: &m, gauge: store.New(store.Options{}).Root().FloatGauge("s")}, maphash.MakeSeed()
+	add := func(i int) { s.add(seed, fmt.Append(nil, i)) }
+	const full = 512 // of the last table within the reserve
+	for i := range full {
+		add(i)
+	}
+	m.charge(1 << 41)
+	add(0)
+	if taken := len(s.hashes) * slotBytes; taken > setReserve+s.charged {
+		t.Errorf("%d bytes are charged for a table of %d", setReserve+s.charged, taken)
+	}
+	add(full)
+	if got := count(s); got < full*0.97 || got > full*1.03 || s.charged != 0 {
+		t.Errorf("counted %v members, want about %d; %d bytes charged", got, full+1, s.charged)
+	}
+}
+
 // TestSetWindowOfRules: rules and their defaults can have a time of their own.
 func TestSetWindowOfRules(t *testing.T) {
 	rules, err := mapping.New(mapping.Config{
