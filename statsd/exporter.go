@@ -135,7 +135,9 @@ func newExporterMetrics(cfg *Config) *exporterMetrics {
 	return e
 }
 
-// total sets the total of a counter to n. labels alternate names and values.
+// total raises the total of a counter to n. labels alternate names and values. A
+// difference of counts that are published one after the other can be too small for a
+// moment; the counter stays then.
 func (e *exporterMetrics) total(n uint64, name string, labels ...string) {
 	key := name + "\x00" + strings.Join(labels, "\x00")
 	t := e.totals[key]
@@ -143,8 +145,10 @@ func (e *exporterMetrics) total(n uint64, name string, labels ...string) {
 		t = &exporterTotal{counter: e.scope.Counter(name, exporterTags(labels)...)}
 		e.totals[key] = t
 	}
-	t.counter.Add(n - t.added)
-	t.added = n
+	if n > t.added {
+		t.counter.Add(n - t.added)
+		t.added = n
+	}
 }
 
 func (e *exporterMetrics) gauge(n int, name string, labels ...string) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/render/naming"
+	"github.com/statsd-admin/statsd-admin/statsd/line"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -72,6 +73,22 @@ func TestExporterMetrics(t *testing.T) {
 	r.flush()
 	if got := exporterStats(r); !strings.Contains(got, "metrics_total.type.counter 0\n") || !strings.Contains(got, "lines_total 20\n") {
 		t.Errorf("after all series are gone:\n%s", got)
+	}
+}
+
+// TestExporterTotalsNeverFall: counts of a batch are published one after the other. A
+// flush between them must not turn a counter back, as sinks would get a delta of nearly
+// 2^64.
+func TestExporterTotalsNeverFall(t *testing.T) {
+	r := newRig(t, Config{ExporterMetrics: true})
+	r.send("a:1|c\nb:1|c\nc:1|c")
+	for _, step := range []struct{ events, mapped, want uint64 }{{0, 0, 3}, {0, 1, 3}, {1, 0, 3}, {1, 0, 4}} {
+		r.metrics.byType[line.Counter].Add(step.events)
+		r.metrics.actions[0].Add(step.mapped)
+		r.flush()
+		if want := fmt.Sprintf("events_unmapped_total %d\n", step.want); !strings.Contains(exporterStats(r), want) {
+			t.Errorf("after %+v:\n%s", step, exporterStats(r))
+		}
 	}
 }
 
