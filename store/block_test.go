@@ -148,3 +148,38 @@ func TestRecordOfAnEndedBlock(t *testing.T) {
 		t.Errorf("name %x, rest %x", name, rest)
 	}
 }
+
+// TestTotalsOfABlockThatIsReplaced: a snapshot has no values of stats that took the places
+// of a block whose last stats were about to be released at the flush.
+func TestTotalsOfABlockThatIsReplaced(t *testing.T) {
+	st := New(Options{})
+	fill := func(n uint64) *Scope {
+		sc := st.Scope("x")
+		for i := range slotsPerBlock {
+			sc.Counter(fmt.Sprint(i)).Add(n)
+		}
+		return sc
+	}
+	sc := fill(7)
+	st.Flush(FlushOptions{}).Close()
+	sc.Close()
+	st.orderMu.Lock()
+	st.mu.Lock()
+	dead := st.dead
+	st.dead = nil
+	st.mu.Unlock()
+	st.settleLocked(st.keepUnsent(dead))
+	ended := st.endedLocked() // what a view that is being closed takes
+	st.orderMu.Unlock()
+
+	snap := st.Flush(FlushOptions{Totals: true})
+	defer snap.Close()
+	st.release(ended)
+	fill(1)
+	v := st.View()
+	defer v.Close()
+	c, _ := v.Find("x.0")
+	if n, ok := snap.Total(&c); ok {
+		t.Errorf("a snapshot has the total %d of a younger counter", n)
+	}
+}

@@ -48,6 +48,7 @@ type textValue struct {
 
 // keptBlock holds the values of a block's stats as of the flush.
 type keptBlock struct {
+	b     *block // its index can have another one later
 	words []uint64
 	hists []*histogram.Snapshot
 }
@@ -150,7 +151,7 @@ func (c *Cursor) read(x id, raw uint64) *Cursor {
 // keep copies the values of b, of which n slots were handed out before the
 // flush. Store.flushMu must be held.
 func (snap *Snapshot) keep(b *block, n int) {
-	k := &keptBlock{}
+	k := &keptBlock{b: b}
 	if b.pg != nil {
 		// Marks are taken for eight words at once, so the snapshot can have
 		// changes of younger stats.
@@ -181,7 +182,9 @@ func (snap *Snapshot) keep(b *block, n int) {
 // keptOf returns the values of b as of the flush, nil if there are none.
 func (snap *Snapshot) keptOf(b *block) *keptBlock {
 	if int(b.index) < len(snap.kept) {
-		return snap.kept[b.index]
+		if k := snap.kept[b.index]; k != nil && k.b == b {
+			return k
+		}
 	}
 	return nil
 }
