@@ -268,8 +268,9 @@ func (c *Cursor) Uint() uint64 {
 		return c.raw
 	}
 	if base := c.b.base.Load(); base != nil {
-		if from := base[c.i].total.Load(); from <= c.raw {
-			return c.raw - from
+		from := base[c.i].total.Load()
+		if n := c.raw - from; from <= c.raw || int64(n) > 0 { // totals wrap
+			return n
 		}
 		return 0 // reset since the batch was taken
 	}

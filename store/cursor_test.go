@@ -20,6 +20,21 @@ func at(t *testing.T, v *View, name string) *Cursor {
 	return &c
 }
 
+// TestValueAfterTheTotalWrapped: the value of a counter that was reset counts on when its
+// total wraps at 2^64.
+func TestValueAfterTheTotalWrapped(t *testing.T) {
+	st := New(Options{})
+	counter := st.Root().Counter("c")
+	counter.Add(math.MaxUint64 - 1)
+	st.ResetCounters()
+	counter.Add(5)
+	v := st.View()
+	defer v.Close()
+	if got := at(t, v, "c").Uint(); got != 5 || counter.Value() != 5 {
+		t.Errorf("the cursor shows %d, the counter %d; want 5", got, counter.Value())
+	}
+}
+
 // TestResetBehindACursor: a counter that is reset after the cursor has read its total
 // shows 0, not a difference below it.
 func TestResetBehindACursor(t *testing.T) {
