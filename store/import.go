@@ -257,8 +257,15 @@ type Import struct {
 	mu      sync.Mutex // guards the rest
 	scope   *Scope
 	network *Scope
-	floats  map[string]float64 // the parent's last values by ExportedStat.key
+	floats  map[string]importedFloat // by ExportedStat.key
 	closed  bool
+}
+
+// importedFloat is the gauge that follows a fractional gauge of the parent, and the
+// parent's last value.
+type importedFloat struct {
+	gauge *FloatGauge
+	value float64
 }
 
 // NewImport returns an import. find returns the *[Counter] or *[FloatGauge] for
@@ -269,7 +276,7 @@ type Import struct {
 func (s *Store) NewImport(find func(*ExportedStat) any) *Import {
 	return &Import{
 		s: s, find: find, scope: s.Scope(""), network: s.ScopeWith("", ScopeOptions{Network: true}),
-		floats: make(map[string]float64),
+		floats: make(map[string]importedFloat),
 	}
 }
 
@@ -338,7 +345,8 @@ func (s *Store) settle(c *Counter, n uint64) {
 	b.latch[i] += n
 }
 
-// hide subtracts n from the value of c, as a reset does.
+// hide subtracts n from the value of c, as a reset does. A reset of this store can have
+// hidden a part of it before.
 func (s *Store) hide(c *Counter, n uint64) {
 	b, i := c.w.home()
 	if b.null {
@@ -346,7 +354,8 @@ func (s *Store) hide(c *Counter, n uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.resetsLocked()[i].total.Add(n)
+	base := &b.resetsLocked()[i].total
+	base.Add(min(n, b.pg.total(i)-base.Load()))
 	s.resets.Add(1)
 }
 
@@ -362,8 +371,11 @@ func (im *Import) float(h *ExportedStat) (err error) {
 		}
 	}
 	key := h.key()
-	before := im.floats[key]
-	im.floats[key] = value
+	before := 0.0
+	if last := im.floats[key]; last.gauge == g { // otherwise that gauge has ended
+		before = last.value
+	}
+	im.floats[key] = importedFloat{g, value}
 	if g.w.swapIf(floatWord(before), floatWord(value)) { // no writer here has changed it
 		return nil
 	}

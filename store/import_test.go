@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -112,6 +113,51 @@ func TestCounterThatWasReset(t *testing.T) {
 	handOver(t, e, im)
 	if got := shown(child); got != "rq: 2\n" {
 		t.Errorf("after another reset the child shows %q", got)
+	}
+}
+
+// TestCounterThatBothReset: a reset of the parent hides nothing that a later reset of the
+// child has hidden before.
+func TestCounterThatBothReset(t *testing.T) {
+	parent, child := New(Options{}), New(Options{})
+	parent.Root().Counter("rq").Add(100)
+	e, im := parent.NewExport(), child.NewImport(nil)
+	handOver(t, e, im)
+	parent.ResetCounters()
+	child.ResetCounters()
+	handOver(t, e, im)
+	c := child.Root().Counter("rq")
+	if got := c.Value(); got != 0 {
+		t.Errorf("value %d after both resets", got)
+	}
+	c.Add(3)
+	if got, list := c.Value(), shown(child); got != 3 || list != "rq: 3\n" {
+		t.Errorf("value %d, and the child shows %q", got, list)
+	}
+}
+
+// TestFractionalGaugeThatExpired: a gauge that expired in the child starts from the
+// parent's value again when that changes.
+func TestFractionalGaugeThatExpired(t *testing.T) {
+	now := time.Unix(1000, 0)
+	parent, child := New(Options{}), New(Options{Now: func() time.Time { return now }})
+	level := parent.ScopeWith("", ScopeOptions{Network: true}).FloatGauge("level")
+	_ = level.Set(100)
+	to := child.ScopeWith("", ScopeOptions{Network: true, TTL: TTL{Gauge: time.Second}})
+	e, im := parent.NewExport(), child.NewImport(func(h *ExportedStat) any { return to.FloatGauge(h.Name) })
+	handOver(t, e, im)
+	for range 3 {
+		now = now.Add(10 * time.Second)
+		child.Flush(FlushOptions{}).Close()
+		child.Sweep(false)
+	}
+	if n := child.Len(KindGauge); n != 0 {
+		t.Fatalf("%d gauges have not expired", n)
+	}
+	_ = level.Set(110)
+	handOver(t, e, im)
+	if got := to.FloatGauge("level").Value(); got != 110 {
+		t.Errorf("the child has %v, want the parent's 110", got)
 	}
 }
 
