@@ -14,6 +14,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/admin/dump"
+	"github.com/statsd-admin/statsd-admin/certinfo"
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 	"github.com/statsd-admin/statsd-admin/server/logctl"
@@ -33,6 +34,35 @@ func TestDaysLeft(t *testing.T) {
 			if got := meaning + " " + text; got != want {
 				t.Errorf("%v days, %v: %q, want %q", days, zone, got, want)
 			}
+		}
+	}
+}
+
+// TestExpired expects the certificates page and its entry in the navigation to tell expired
+// certificates from those that expire soon.
+func TestExpired(t *testing.T) {
+	for _, x := range []struct {
+		days         []int
+		title, badge string
+	}{
+		{[]int{300}, "1 certificate", ""},
+		{[]int{-1}, "1 expired", "1<span class='vh'> expired<"},
+		{[]int{0, 300}, "1 expires soon", "1<span class='vh'> expires soon<"},
+		{[]int{6, 29, 30}, "2 expire soon", "2<span class='vh'> expire soon<"},
+		{[]int{-9, -1, 6, 29}, "2 expired, 2 expire soon", "4<span class='vh'>: 2 expired, 2 expire soon<"},
+	} {
+		srv := world(t, "plain", func(c *admin.Config) {
+			c.Sources.Certificates = func() []certinfo.Context {
+				var chain []certinfo.Certificate
+				for _, n := range x.days {
+					chain = append(chain, certinfo.Certificate{Until: testNow.AddDate(0, 0, n)})
+				}
+				return []certinfo.Context{{Chain: chain}}
+			}
+		})
+		body := string(request(srv, "certs", "").Body)
+		if !strings.Contains(body, "<title>"+x.title+" · ") || !strings.Contains(body, x.badge) {
+			t.Errorf("%v: lacks %q and %q: %s", x.days, x.title, x.badge, body)
 		}
 	}
 }

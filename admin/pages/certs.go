@@ -73,32 +73,40 @@ func expiry(until, now time.Time) (meaning, text string) {
 	return "ok", plural(days, "day") + " left"
 }
 
-// expiring returns the number of certificates that expire soon, and the worst meaning.
-func (v *view) expiring() (n int, worst string) {
+// expiring returns the number of certificates that are expired or expire soon, this in
+// words, and the worst meaning.
+func (v *view) expiring() (n int, text, worst string) {
+	expired, soon := 0, 0
 	for _, c := range v.certificates() { // the first to expire first
-		if meaning, _ := expiry(c.until, v.now); meaning != "ok" {
-			n, worst = n+1, cmp.Or(worst, meaning)
+		meaning, _ := expiry(c.until, v.now)
+		switch {
+		case c.until.Before(v.now):
+			expired++
+		case meaning != "ok":
+			soon++
+		default:
+			continue
 		}
+		worst = cmp.Or(worst, meaning)
 	}
-	return n, worst
-}
-
-// endSoon returns the verb for n certificates close to their end.
-func endSoon(n int) string {
-	if n == 1 {
-		return "expires soon"
+	var words []string
+	if expired > 0 {
+		words = append(words, count(expired)+" expired")
 	}
-	return "expire soon"
+	switch {
+	case soon == 1:
+		words = append(words, "1 expires soon")
+	case soon > 1:
+		words = append(words, count(soon)+" expire soon")
+	}
+	return expired + soon, strings.Join(words, ", "), worst
 }
 
 func showCerts(v *view) error {
 	list := v.certificates()
 	v.title = "Certificates"
-	if n, _ := v.expiring(); n > 0 {
-		v.summary = count(n) + " " + endSoon(n)
-	} else {
-		v.summary = plural(len(list), "certificate")
-	}
+	_, soon, _ := v.expiring()
+	v.summary = cmp.Or(soon, plural(len(list), "certificate"))
 	if len(list) == 0 {
 		return v.nothing("Certificates", "No TLS certificates are loaded. A listener with ", h("<code>tls</code> in <code>statsd.listeners</code> loads one."))
 	}

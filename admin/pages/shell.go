@@ -209,16 +209,20 @@ func (v *view) navigation() {
 func (v *view) attention(page string) {
 	badge := func(n int, meaning, what string) {
 		if n > 0 {
-			v.Put(h(" <span class='badge "), meaning, h("'>"), count(n), h("<span class='vh'> "), what, h("</span></span>"))
+			v.Put(h(" <span class='badge "), meaning, h("'>"), count(n), h("<span class='vh'>"), what, h("</span></span>"))
 		}
 	}
 	switch page {
 	case "clusters":
 		sick := v.healthNow()
-		badge(sick.unhealthy, "bad", "unhealthy")
+		badge(sick.unhealthy, "bad", " unhealthy")
 	case "certs":
-		soon, meaning := v.expiring()
-		badge(soon, meaning, endSoon(soon))
+		n, what, meaning := v.expiring()
+		if one, alone := strings.CutPrefix(what, count(n)); alone {
+			badge(n, meaning, one)
+		} else {
+			badge(n, meaning, ": "+what)
+		}
 	}
 }
 
