@@ -478,7 +478,7 @@ func (s *Server) ingestForget(w *Response, r *Request) error {
 	r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(n), "0")
 	text := fmt.Sprintf("OK, removed %d series\n", n)
 	if n == 0 && prefix == "" {
-		if near := s.nearestStat(name, true); near != "" {
+		if near := s.NearestStat(name, true); near != "" {
 			text += "did you mean " + quoted(near) + ", or the prefix " + quoted(name+".") + "?\n"
 		}
 	}

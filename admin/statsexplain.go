@@ -34,7 +34,7 @@ func (s *Server) statsExplain(w *Response, r *Request) error {
 // noStat answers that a stat does not exist, with a name that was probably meant.
 func (s *Server) noStat(w *Response, name string) error {
 	text := "there is no such stat\n"
-	if near := s.nearestStat(name, false); near != "" {
+	if near := s.NearestStat(name, false); near != "" {
 		text += "did you mean " + quoted(near) + "?\n"
 	}
 	return w.text(404, text)
@@ -180,10 +180,10 @@ const (
 	searchedBytes = 1 << 24 // pairs of bytes that are compared
 )
 
-// nearestStat returns an existing name that continues name, as with the tags of a
+// NearestStat returns an existing name that continues name, as with the tags of a
 // series, or the one that name is probably a misspelling of, or "". It searches a part
 // of the names, or of the received ones, if there are many.
-func (s *Server) nearestStat(name string, received bool) string {
+func (s *Server) NearestStat(name string, received bool) string {
 	if name == "" {
 		return ""
 	}

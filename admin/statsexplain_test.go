@@ -189,7 +189,7 @@ func TestNearestStatIsBounded(t *testing.T) {
 		{"program.nome", false, "program.name"}, {"program.nome", true, ""}, {"received.nome", true, "received.name"}, {"received.nome", false, "received.name"}, {"received", true, "received.name"},
 		{"program", true, ""}, {"program", false, "program.name"}, {"", false, ""}, {"else", false, ""}, {"programXname", false, "program.name"}, {"received.", true, ""},
 	} {
-		if got := s.nearestStat(x.name, x.received); got != x.want {
+		if got := s.NearestStat(x.name, x.received); got != x.want {
 			t.Errorf("%q, received %v: %q, want %q", x.name, x.received, got, x.want)
 		}
 	}

@@ -38,8 +38,8 @@ func TestDaysLeft(t *testing.T) {
 	}
 }
 
-// TestExpired expects the certificates page and its entry in the navigation to tell expired
-// certificates from those that expire soon.
+// TestExpired expects the certificates page and its entry in the navigation to count expired
+// certificates apart from certificates that expire soon.
 func TestExpired(t *testing.T) {
 	for _, x := range []struct {
 		days         []int
@@ -464,13 +464,31 @@ func TestMergedHistograms(t *testing.T) {
 	checkPage(t, srv, []byte(body))
 }
 
-// TestNoSuchStat expects links to what begins alike: the stats of the nearest scope, or
-// prefixes that exist.
+// TestNoSuchStat expects links to the name that was probably meant, and to what begins
+// alike: the stats of the nearest scope, or prefixes that exist.
 func TestNoSuchStat(t *testing.T) {
 	srv := full(t, nil)
-	for name, want := range map[string]string{"web.nothing": " under web</a>", "wes": "Names begin with <a href='stats?filter=%5Eweb%5C.'>web.</a>"} {
-		if r := request(srv, "stat?name="+name, ""); r.Status != 404 || !strings.Contains(string(r.Body), want) {
-			t.Errorf("%s: %d lacks %s: %s", name, r.Status, want, pageText(r.Body))
+	for target, want := range map[string]string{
+		"stat?name=web.nothing":                      " under web</a>",
+		"stat?name=web.temprature":                   "Did you mean <a class='wrap' href='stat?name=web.temperature'>web.temperature</a>?",
+		"stat?name=wes":                              "Names begin with <a href='stats?filter=%5Eweb%5C.'>web.</a>",
+		"stats?filter=^xeb\\.hits":                   "Names begin with <a href='stats?filter=%5Eweb%5C.'>web.</a>",
+		"stats?filter=cluster.pliann.up":             "Names begin with <a href='stats?filter=%5Ecluster%5C.plain%5C.'>cluster.plain.</a>",
+		"stats?filter=^web.hitss":                    "Names begin with <a href='stats?filter=%5Eweb%5C.hits'>web.hits</a>",
+		"stats?filter=^" + strings.Repeat("w", 1000): "Names begin with <a ",
+	} {
+		r := request(srv, target, "")
+		status := 200
+		if strings.HasPrefix(target, "stat?") {
+			status = 404
+		}
+		if r.Status != status || !strings.Contains(string(r.Body), want) {
+			t.Errorf("%.50s: %d lacks %s: %s", target, r.Status, want, pageText(r.Body))
+		}
+	}
+	for _, page := range []string{"stat?name=else", "stat?name=web.nothing"} {
+		if body := string(request(srv, page, "").Body); strings.Contains(body, "Did you mean") {
+			t.Error(page, "suggests a far name")
 		}
 	}
 }

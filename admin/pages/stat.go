@@ -152,11 +152,17 @@ func tagRule(s tags.Step) string {
 	return "given"
 }
 
-// noStat answers for a name that does not exist, with links to names that begin alike.
+// noStat answers for a name that does not exist, with links to the name that was probably
+// meant, and to prefixes.
 func (v *view) noStat(name string) {
 	v.status = 404
 	v.title = "No such stat"
-	v.note("bad", "", func() { v.Put("There is no stat ", h("<code class='wrap'>"), name, h("</code>.")) })
+	v.note("bad", "", func() {
+		v.Put("There is no stat ", h("<code class='wrap'>"), name, h("</code>."))
+		if near := v.site.srv.NearestStat(name, false); near != "" {
+			v.Put(h(" Did you mean <a class='wrap' href='"), url("stat", "name", near), h("'>"), near, h("</a>?"))
+		}
+	})
 	const most = 20
 	parts := strings.Split(name, ".")
 	for i := len(parts) - 1; i >= max(len(parts)-most, 1); i-- {

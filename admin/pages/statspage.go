@@ -12,6 +12,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/flush/history"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
+	"github.com/statsd-admin/statsd-admin/internal/spelling"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -378,22 +379,34 @@ func (v *view) noStats(pattern string, narrowed bool) {
 	}
 }
 
-// nearest appends links to the three prefixes that begin most like a pattern.
+// nearest appends links to the three prefixes closest to a pattern, below the prefix that
+// it begins with.
 func (v *view) nearest(pattern string, class h) {
-	got, err := v.site.srv.Explore(store.Explore{By: store.BySeries, Limit: explorerRows})
-	if err != nil || len(got.Groups) == 0 {
+	name := strings.ReplaceAll(strings.TrimPrefix(pattern, "^"), `\.`, ".")
+	begin := ""
+	var list []store.Group
+	for deeper := 0; deeper >= 0; {
+		got, err := v.site.srv.Explore(store.Explore{Prefix: begin, By: store.BySeries, Limit: explorerRows})
+		if err != nil || len(got.Groups) == 0 {
+			break
+		}
+		list = got.Groups
+		deeper = slices.IndexFunc(list, func(g store.Group) bool { return !g.Leaf && strings.HasPrefix(name, g.Name) })
+		if deeper >= 0 {
+			begin = list[deeper].Name
+		}
+	}
+	if len(list) == 0 {
 		return
 	}
-	pattern = strings.TrimPrefix(pattern, "^")
-	alike := func(name string) (n int) {
-		for n < len(name) && n < len(pattern) && name[n] == pattern[n] {
-			n++
-		}
-		return n
+	segment, _, _ := strings.Cut(name[len(begin):], ".")
+	far := make(map[string]int, len(list))
+	for _, g := range list {
+		far[g.Name] = spelling.Distance(shortened(segment), shortened(strings.TrimSuffix(g.Name[len(begin):], ".")))
 	}
-	slices.SortStableFunc(got.Groups, func(a, b store.Group) int { return alike(b.Name) - alike(a.Name) })
+	slices.SortStableFunc(list, func(a, b store.Group) int { return far[a.Name] - far[b.Name] })
 	v.Put(h("<p class='"), class, h("'>Names begin with "))
-	for i, g := range got.Groups[:min(3, len(got.Groups))] {
+	for i, g := range list[:min(3, len(list))] {
 		if i > 0 {
 			v.Put(", ")
 		}
@@ -401,6 +414,9 @@ func (v *view) nearest(pattern string, class h) {
 	}
 	v.Put(h("</p>\n"))
 }
+
+// shortened returns the part of a segment that is compared with others.
+func shortened(s string) string { return s[:min(len(s), 64)] }
 
 // statTable appends the pinned rows and the rows of a page.
 func (v *view) statTable(q *statsView, page *selected, pins []statRow, by order) {

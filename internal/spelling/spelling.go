@@ -10,16 +10,16 @@ func Nearest(word string, names iter.Seq[string], limit int) (nearest string) {
 		if max(len(word)-len(name), len(name)-len(word)) > limit {
 			continue // a word can be much longer than all names
 		}
-		if d := distance(word, name); d <= limit {
+		if d := Distance(word, name); d <= limit {
 			nearest, limit = name, d-1
 		}
 	}
 	return nearest
 }
 
-// distance returns the number of bytes to insert, delete or replace, and of neighbors to
+// Distance returns the number of bytes to insert, delete or replace, and of neighbors to
 // exchange, to turn a into b. No byte is changed twice (optimal string alignment).
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	row := make([]int, len(b)+1)
 	for j := range row {
