@@ -19,6 +19,7 @@ type export struct {
 // column is a column of a table.
 type column struct {
 	head  string
+	short string // shown instead of head, which explains it
 	title string // explains a short head
 	class string // "num" aligns numbers
 	sort  string // value of the parameter sort; "" for columns that cannot be sorted by
@@ -74,6 +75,10 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 		if g.export {
 			v.tsv.found = true
 			g.value(i, c.head)
+		}
+		if c.short != "" {
+			c.head, c.title = c.short, c.head
+			columns[i] = c
 		}
 		if c.hidden || c.exported {
 			continue

@@ -342,7 +342,7 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 	}
 	columns := []column{{head: "Quantile"}, {head: s.bars, class: "num"}, {head: s.outline, class: "num"}}
 	if s.compared {
-		columns = append(columns, column{head: "B − A", class: "num"}, column{head: "%", class: "num"})
+		columns = []column{{head: "Quantile"}, {head: s.outline, short: "A", class: "num"}, {head: s.bars, short: "B", class: "num"}, {head: "B − A", class: "num"}, {head: "%", class: "num"}}
 	}
 	g := v.grid("quantiles", "Quantiles", "", order{}, columns...)
 	for i, q := range list {
@@ -353,17 +353,20 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 		g.row(class)
 		g.head(quantileName(q), nil)
 		b, a := s.Interval.Quantile(q), s.Cumulative.Quantile(q)
-		for _, x := range [...]float64{b, a} {
-			g.shown(exactValue(x), measuredText(x, unit))
+		value := func(x float64) { g.shown(exactValue(x), measuredText(x, unit)) }
+		if !s.compared {
+			value(b)
+			value(a)
+			continue
 		}
-		if s.compared {
-			g.shown(exactValue(b-a), measuredText(b-a, unit))
-			change := math.NaN()
-			if a != 0 {
-				change = 100 * (b - a) / math.Abs(a)
-			}
-			g.shown(exactValue(change), percentChange(change))
+		value(a)
+		value(b)
+		value(b - a)
+		change := math.NaN()
+		if a != 0 {
+			change = 100 * (b - a) / math.Abs(a)
 		}
+		g.shown(exactValue(change), percentChange(change))
 	}
 	g.end()
 	v.Put(h("<form class='pad row line' method='get' action='"), v.page.path, h("'>"))
@@ -381,10 +384,18 @@ func (v *view) quantileTable(s *both, unit store.Unit) {
 
 // binTable appends the bins of the picture as numbers.
 func (v *view) binTable(s *both, unit store.Unit, list []bin) {
-	g := v.grid("bins", "Buckets", "", order{}, column{head: "From", class: "num"}, column{head: "To", class: "num"}, column{head: s.bars, class: "num"},
-		column{head: "%", class: "num"}, column{head: s.outline, class: "num"}, column{head: "% up to", class: "num"})
-	var sum uint64
+	columns := []column{{head: "From", class: "num"}, {head: "To", class: "num"}, {head: s.bars, class: "num"}, {head: "%", class: "num"}, {head: s.outline, class: "num"}, {head: "% up to", class: "num"}}
+	if s.compared {
+		columns = append(columns[:2], column{head: s.outline, short: "A", class: "num"}, column{head: "% of A", class: "num"}, column{head: s.bars, short: "B", class: "num"}, column{head: "% of B", class: "num"})
+	}
+	g := v.grid("bins", "Buckets", "", order{}, columns...)
 	exact := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+	amount := func(n, share, of uint64) {
+		g.num(fmt.Sprint(n))
+		percent := 100 * float64(share) / float64(max(of, 1))
+		g.shown(exact(percent), strconv.FormatFloat(percent, 'f', 2, 64))
+	}
+	var sum uint64
 	for _, b := range list {
 		sum += b.cumulative
 		if b.interval == 0 && b.cumulative == 0 {
@@ -393,12 +404,13 @@ func (v *view) binTable(s *both, unit store.Unit, list []bin) {
 		g.row("")
 		g.shown(exact(b.low), measuredText(b.low, unit))
 		g.shown(exact(b.high), measuredText(b.high, unit))
-		g.num(fmt.Sprint(b.interval))
-		share := 100 * float64(b.interval) / float64(max(s.Interval.Count(), 1))
-		g.shown(exact(share), strconv.FormatFloat(share, 'f', 2, 64))
-		g.num(fmt.Sprint(b.cumulative))
-		upTo := 100 * float64(sum) / float64(max(s.Cumulative.Count(), 1))
-		g.shown(exact(upTo), strconv.FormatFloat(upTo, 'f', 2, 64))
+		if s.compared {
+			amount(b.cumulative, b.cumulative, s.Cumulative.Count())
+			amount(b.interval, b.interval, s.Interval.Count())
+			continue
+		}
+		amount(b.interval, b.interval, s.Interval.Count())
+		amount(b.cumulative, sum, s.Cumulative.Count())
 	}
 	g.end()
 }

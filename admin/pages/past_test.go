@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -129,7 +130,7 @@ func TestSparksEndAtCoarseSteps(t *testing.T) {
 func TestCompareWindows(t *testing.T) {
 	l := newTimeline(t, 50)
 	ago := func(d time.Duration) time.Time { return l.now.Add(-d) }
-	for query, want := range map[string][2]*histogram.Stats{
+	for query, wanted := range map[string][2]*histogram.Stats{ // B and A
 		"a=1m":                {l.between(ago(time.Minute), l.now), l.between(ago(2*time.Minute), ago(time.Minute))},
 		"a=30s&span=10s":      {l.between(ago(10*time.Second), l.now), l.between(ago(40*time.Second), ago(30*time.Second))},
 		"":                    {l.between(ago(time.Minute), l.now), l.between(ago(2*time.Minute), ago(time.Minute))},
@@ -138,8 +139,8 @@ func TestCompareWindows(t *testing.T) {
 	} {
 		var b strings.Builder
 		for _, q := range append(quantiles[:], 0.9995) {
-			x, y := want[0].Quantile(q), want[1].Quantile(q)
-			fmt.Fprintf(&b, "%s\t%v\t%v\t%v\t%v\n", quantileName(q), x, y, exactValue(x-y), exactValue(100*(x-y)/y))
+			x, y := wanted[0].Quantile(q), wanted[1].Quantile(q)
+			fmt.Fprintf(&b, "%s\t%v\t%v\t%v\t%v\n", quantileName(q), y, x, exactValue(x-y), exactValue(100*(x-y)/y))
 		}
 		target := "histograms?name=took&q=99.95&compare=1&" + query
 		_, got, _ := strings.Cut(l.table(t, target, "quantiles"), "\n")
@@ -148,15 +149,21 @@ func TestCompareWindows(t *testing.T) {
 		}
 		var counts [2]uint64
 		for _, line := range strings.Split(strings.TrimSpace(l.table(t, target, "bins")), "\n")[1:] {
-			var low, high, share, upTo float64
+			var low, high float64
 			var n [2]uint64
-			if _, err := fmt.Sscan(line, &low, &high, &n[0], &share, &n[1], &upTo); err != nil {
+			var share [2]float64
+			if _, err := fmt.Sscan(line, &low, &high, &n[1], &share[1], &n[0], &share[0]); err != nil {
 				t.Fatal(err)
+			}
+			for i, s := range share {
+				if want := 100 * float64(n[i]) / float64(max(wanted[i].Count(), 1)); math.Abs(s-want) > 1e-4*want {
+					t.Errorf("%s: %s: %v %%, want %v", query, line, s, want)
+				}
 			}
 			counts[0], counts[1] = counts[0]+n[0], counts[1]+n[1]
 		}
-		if counts != [2]uint64{want[0].Count(), want[1].Count()} {
-			t.Errorf("%s: the buckets hold %d, want %d and %d", query, counts, want[0].Count(), want[1].Count())
+		if counts != [2]uint64{wanted[0].Count(), wanted[1].Count()} {
+			t.Errorf("%s: the buckets hold %d, want %d and %d", query, counts, wanted[0].Count(), wanted[1].Count())
 		}
 	}
 }
@@ -165,8 +172,12 @@ func TestCompareWindows(t *testing.T) {
 func TestWindowsInWords(t *testing.T) {
 	l := newTimeline(t, 50)
 	head, _, _ := strings.Cut(l.table(t, "histograms?name=took&compare=1", "quantiles"), "\n")
-	if want := "Quantile\tB: 1 min until now\tA: 1 min until 1 min ago\tB − A\t%"; head != want {
+	if want := "Quantile\tA: 1 min until 1 min ago\tB: 1 min until now\tB − A\t%"; head != want {
 		t.Errorf("%q, want %q", head, want)
+	}
+	body := string(l.srv.Request("GET", Prefix+"histograms?name=took&compare=1", nil).Body)
+	if want := "<th scope='col' class='num' title='A: 1 min until 1 min ago'>A</th><th scope='col' class='num' title='B: 1 min until now'>B</th>"; !strings.Contains(body, want) {
+		t.Errorf("the heads are not short: %s", body)
 	}
 }
 
@@ -190,7 +201,7 @@ func TestCompareWithNamedMoments(t *testing.T) {
 	for query, to := range map[string]time.Time{"a=open": end.Add(-time.Minute), "a=reset": end} {
 		want := l.between(to.Add(-time.Minute), to)
 		target := fmt.Sprintf("histograms?name=took&compare=1&%s&opened=%d", query, end.Add(-time.Minute).UnixMilli())
-		if got := strings.Split(l.table(t, target, "quantiles"), "\n")[3]; strings.Split(got, "\t")[2] != fmt.Sprint(want.Quantile(.5)) {
+		if got := strings.Split(l.table(t, target, "quantiles"), "\n")[3]; strings.Split(got, "\t")[1] != fmt.Sprint(want.Quantile(.5)) {
 			t.Errorf("%s: %q, want the median %v", query, got, want.Quantile(.5))
 		}
 	}
