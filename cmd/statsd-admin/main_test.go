@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/server"
 )
 
@@ -112,7 +114,10 @@ type fakeDaemon struct {
 	calls chan string
 	hang  chan struct{} // closed: Run may return after its context is done
 	err   error
+	log   *slog.Logger
 }
+
+func (f *fakeDaemon) Logger(string) *slog.Logger { return f.log }
 
 func (f *fakeDaemon) Run(ctx context.Context) error {
 	<-ctx.Done()
@@ -147,9 +152,15 @@ func TestSignals(t *testing.T) {
 				defer close(d.hang)
 			}
 			signals := make(chan os.Signal)
-			go func() {
-				for _, s := range tt.signals {
+			go func() { // each after the call that the one before leads to
+				calls := strings.Fields(tt.calls)
+				for i, s := range tt.signals {
 					signals <- s
+					if i < len(calls) {
+						if got := <-d.calls; got != calls[i] {
+							t.Errorf("call %s, want %s", got, calls[i])
+						}
+					}
 				}
 			}()
 			var stdout, stderr bytes.Buffer
@@ -161,13 +172,54 @@ func TestSignals(t *testing.T) {
 			if stderr.String() != tt.stderr {
 				t.Errorf("stderr %q, want %q", stderr.String(), tt.stderr)
 			}
-			for want := range strings.FieldsSeq(tt.calls) {
-				if got := <-d.calls; got != want {
-					t.Errorf("call %s, want %s", got, want)
-				}
-			}
 		})
 	}
+}
+
+// stuckDaemon is a daemon whose reloads wait.
+type stuckDaemon struct {
+	fakeDaemon
+	wait chan struct{}
+}
+
+func (s *stuckDaemon) Reload() {
+	s.calls <- "reload"
+	<-s.wait
+}
+
+func (s *stuckDaemon) Upgrade() { panic(guardtest.Canary) }
+
+// TestStopWhileAReloadWaits: a reload that waits for a disk keeps no signal from being
+// handled, and neither does a panic. Of the reloads asked for meanwhile, one follows.
+func TestStopWhileAReloadWaits(t *testing.T) {
+	panics := guardtest.New(t)
+	d := &stuckDaemon{fakeDaemon{calls: make(chan string), hang: make(chan struct{}), log: panics.Logger()}, make(chan struct{})}
+	close(d.hang)
+	signals, ended := make(chan os.Signal, 4), make(chan error)
+	go func() { ended <- serve(t.Context(), d, signals) }()
+	expect := func(want string) {
+		t.Helper()
+		if got := <-d.calls; got != want {
+			t.Errorf("call %s, want %s", got, want)
+		}
+	}
+	signals <- syscall.SIGHUP
+	expect("reload")
+	for range 4 {
+		signals <- syscall.SIGHUP
+	}
+	signals <- upgradeSignal
+	panics.Caught("signal")
+	signals <- reopenSignal
+	expect("reopen")
+	d.wait <- struct{}{}
+	expect("reload")
+	signals <- syscall.SIGTERM
+	expect("stop")
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	close(d.wait)
 }
 
 func TestDaemonErrorsEndWithStatusOne(t *testing.T) {

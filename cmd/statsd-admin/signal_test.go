@@ -95,6 +95,8 @@ func (d *loggingDaemon) ReopenLogs() {
 	d.say("reopened")
 }
 
+func (d *loggingDaemon) Logger(name string) *slog.Logger { return d.logs.Logger(name) }
+
 func (d *loggingDaemon) Reload()  { d.say("reloaded") }
 func (d *loggingDaemon) Upgrade() { d.say("upgraded") }
 
