@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/server/certs"
@@ -75,10 +76,14 @@ type tokenFile struct {
 	path   string
 	fixed  []admin.Token // from the configuration
 	tokens *admin.Tokens
+
+	loading sync.Mutex // held by read, so that what is read later is in use
 }
 
 // read reads the file and reports whether the tokens changed.
 func (f *tokenFile) read() (changed bool, err error) {
+	f.loading.Lock()
+	defer f.loading.Unlock()
 	list, err := admin.ReadTokens(f.path)
 	if err != nil {
 		return false, err

@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/certs"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
 // fromYAML returns the settings of a bootstrap text, in which $DIR stands for dir.
@@ -162,6 +164,41 @@ admin:
 
 // TestErrorsInSecretFilesHaveAPosition puts garbage into the files that a
 // configuration names. The error has the position of the name.
+// TestLastReloadWins: when SIGHUP and the watch of the file reload at once, the content
+// that was read later is in use. Otherwise a revoked token could stay valid.
+func TestLastReloadWins(t *testing.T) {
+	dir := t.TempDir()
+	put := func(i int) (token string) {
+		token = fmt.Sprintf("token %d of this server", i)
+		writeFile(t, dir+"/tokens", fmt.Appendf(nil, "read:%s:n\n", digest(token)))
+		return token
+	}
+	put(0)
+	loggers, err := logctl.New(logctl.Config{Output: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{AdminTokens: dir + "/tokens", Loggers: loggers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		put(2*i + 1)
+		var early sync.WaitGroup
+		early.Go(s.Reload)
+		token := put(2*i + 2)
+		s.Reload()
+		early.Wait()
+		r := httptest.NewRequest("GET", "http://localhost/server_info", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		s.Admin().ServeHTTP(w, r)
+		if w.Code != 200 {
+			t.Fatalf("round %d: status %d with the new token", i, w.Code)
+		}
+	}
+}
+
 func TestErrorsInSecretFilesHaveAPosition(t *testing.T) {
 	dir := t.TempDir()
 	pair(t, dir, 1, time.Now().Add(time.Hour))

@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/big"
 	"net"
@@ -213,6 +214,46 @@ func TestServer(t *testing.T) {
 	}
 	if serial, err := p.shake(config, p.withCertificate(t, p.client)); err != nil || serial != 3 {
 		t.Errorf("after a failed reload: serial %d, %v", serial, err)
+	}
+}
+
+// TestLastReloadWins: when two reloads run at once, the content that was read later is in use.
+func TestLastReloadWins(t *testing.T) {
+	dir := t.TempDir()
+	swap := func(to int) {
+		if err := os.Symlink(fmt.Sprint(to), dir+"/new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(dir+"/new", dir+"/now"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		pair := certtest.Issue(t, template(int64(i), time.Now().AddDate(1+i, 0, 0)), nil)
+		if err := os.Mkdir(fmt.Sprint(dir, "/", i), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, fmt.Sprint(dir, "/", i, "/chain.pem"), pair.Chain)
+		write(t, fmt.Sprint(dir, "/", i, "/key.pem"), pair.Key)
+	}
+	swap(0)
+	s, err := Load(nil, Files{Chain: dir + "/now/chain.pem", Key: dir + "/now/key.pem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		var early sync.WaitGroup
+		for range 8 {
+			early.Go(func() { _ = s.Reload() }) // the files change meanwhile
+		}
+		swap(1 - i%2)
+		if err := s.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		early.Wait()
+		if got, want := s.Expires().Year(), time.Now().UTC().AddDate(2-i%2, 0, 0).Year(); got != want {
+			t.Fatalf("round %d: the certificate of %d is in use, not that of %d", i, got, want)
+		}
 	}
 }
 

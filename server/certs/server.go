@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type Server struct {
 	files   Files
 	handle  *certinfo.Handle
 	current atomic.Pointer[tls.Config]
+	loading sync.Mutex // held by Reload, so that what is read later is in use
 }
 
 // Load reads the files and adds their certificates to registry, which can be nil.
@@ -60,6 +62,8 @@ func (s *Server) Config() *tls.Config {
 // Reload reads the files again. Open connections are not affected. On error, the
 // previous certificates stay in use.
 func (s *Server) Reload() error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
 	config, context, err := loadServer(s.files)
 	if err != nil {
 		return err
