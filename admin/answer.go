@@ -9,6 +9,7 @@ import (
 // respond sends the answer to r, or the refusal if there is one.
 func (s *Server) respond(t transport, r *Request, refused *refusal, foreign bool, start time.Time) (w *Response, err error) {
 	w = s.response(t, r)
+	defer r.settle() // also if the program's ResponseWriter panics
 	if refused != nil {
 		t.hangUp()
 		err = w.finish(w.text(refused.status, refused.reason))
@@ -202,12 +203,8 @@ type Access struct {
 	RequestHeader, ResponseHeader func(name string) string
 }
 
-// done counts and logs a response and runs the functions deferred until then. err is
-// the result of finish.
+// done counts and logs a response. err is the result of finish.
 func (s *Server) done(w *Response, r *Request, start time.Time, err error) {
-	for _, f := range r.after {
-		f()
-	}
 	took := s.now().Sub(start)
 	s.metrics.answered(w.status)
 	if !w.endless {

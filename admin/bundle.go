@@ -255,12 +255,10 @@ func (m *member) Write(p []byte) (int, error) {
 // everything, so there is nothing to check.
 func (s *Server) member(e *Endpoint, target string, to io.Writer) error {
 	r := &Request{method: "GET", proto: "HTTP/1.1", host: "localhost", closing: s.session(), principal: Principal{Role: RoleAdmin}, bundled: true}
+	defer r.settle()
 	r.setTarget(target)
 	w := s.response(&memberTransport{memory{stop: s.session()}, to}, r)
 	err := w.finish(s.dispatch(e, w, r))
-	for _, f := range r.after {
-		f()
-	}
 	if err == nil && w.status >= 400 {
 		err = fmt.Errorf("status %d", w.status)
 	}

@@ -55,10 +55,12 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, hr *http.Request) {
 	if r.listener.open && r.principal.Name == "" {
 		s.warnExposed()
 	}
+	defer func() {
+		if t.unwatch != nil {
+			t.unwatch()
+		}
+	}()
 	_, _ = s.respond(t, r, refused, false, start)
-	if t.unwatch != nil {
-		t.unwatch()
-	}
 	if t.aborted {
 		panic(http.ErrAbortHandler)
 	}

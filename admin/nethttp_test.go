@@ -290,6 +290,32 @@ func TestHTTPHandlerAsEndpoint(t *testing.T) {
 	}
 }
 
+// wildWriter is a ResponseWriter that panics.
+type wildWriter struct{ http.ResponseWriter }
+
+func (wildWriter) WriteHeader(int) { panic(http.ErrAbortHandler) }
+
+// TestPanicsOfWritersTakeNoSlots: a large answer whose writer panics gives its slot back.
+func TestPanicsOfWritersTakeNoSlots(t *testing.T) {
+	s, err := New(Config{Limits: Limits{HeavyRunning: 1, HeavyWaiting: -1, HeavyWait: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequest("GET", "http://localhost/stats", nil)
+	func() {
+		defer func() {
+			if got := recover(); got != http.ErrAbortHandler {
+				t.Errorf("the panic became %v", got)
+			}
+		}()
+		s.ServeHTTP(wildWriter{httptest.NewRecorder()}, request)
+	}()
+	answer := httptest.NewRecorder()
+	if s.ServeHTTP(answer, request); answer.Code != 200 {
+		t.Errorf("the next request: %d %s", answer.Code, answer.Body)
+	}
+}
+
 func ExampleServer_ServeHTTP() {
 	srv, err := New(Config{Store: store.New(store.Options{Product: "shop"})})
 	if err != nil {

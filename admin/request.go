@@ -97,6 +97,13 @@ func (r *Request) Closing() <-chan struct{} { return r.closing }
 // After registers f to run after the response was sent or has failed.
 func (r *Request) After(f func()) { r.after = append(r.after, f) }
 
+// settle runs the functions passed to After.
+func (r *Request) settle() {
+	for _, f := range r.after {
+		f()
+	}
+}
+
 // Changed records a change for the audit log, and for the response to a dry
 // run. Values that look secret are masked.
 func (r *Request) Changed(what, before, after string) {
