@@ -168,6 +168,8 @@ func TestUnknownFieldsOfTextForm(t *testing.T) {
 		"  a: 1":                              "4:3: field a",
 		"a:-\t1.5e3":                          "4:1: field a",
 		"a: - inf b: c":                       "4:1: field a;4:10: field b",
+		"az_09AZ: 1.5e-9 b: c":                "4:1: field az_09AZ;4:17: field b",
+		"a: az09AZ_ b: c":                     "4:1: field a;4:12: field b",
 		"a: 'x' \"y\\\"}\"\n 'z', b: [1, 2];": "4:1: field a;5:7: field b",
 		"a { b: 1 c <d: '}'> # }\n}":          "4:1: field a",
 		"a: <b: [{}, {}]>":                    "4:1: field a",

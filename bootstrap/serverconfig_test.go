@@ -219,6 +219,7 @@ func TestRules(t *testing.T) {
 		{"statsd: {mapping: {rules: {mappings: [{match: a, name: b, observer_type: histogram, histogram_options: {buckets: [1, 1]}}]}}}", "1 is not greater than the bucket before it"},
 		{"statsd: {mapping: {rules: {mappings: [{match: a, name: b, observer_type: histogram, histogram_options: {buckets: [1, .inf]}}]}}}", ""},
 		{"statsd: {mapping: {watch: true}}", "there is no file to watch"},
+		{"statsd: {listeners: [{address: 'udp://127.0.0.1:0', name: " + long(maxNameBytes+1) + "}]}", "is longer than"},
 		{"statsd: {relay_only: true}", "every line would be dropped: relay is not set"},
 		{"statsd: {relay: [{targets: [{address: 'udp://a:1', name: " + long(maxNameBytes+1) + "}]}]}", "is longer than"},
 		{"statsd: {relay: [{targets: [{address: 'udp://a:1', name: " + long(longName) + "}]}]}", ""},

@@ -185,4 +185,5 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "file="+hosts) {
 		t.Errorf("log of a file that is too large: %s", got)
 	}
+	NewClient(ClientConfig{ResolvConf: resolv, Hosts: hosts}).system.current() // warns nobody
 }
