@@ -176,7 +176,9 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 	}
 	defer resp.Body.Close()
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header}
-	a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough
+	if resp.StatusCode != http.StatusSwitchingProtocols { // then it is the connection, whose reads do not end in time
+		a.Body, _ = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // the status says enough
+	}
 	return a, nil
 }
 

@@ -91,6 +91,30 @@ func raw(t *testing.T, f func(net.Conn, *bufio.Reader)) string {
 	return "http://" + l.Addr().String()
 }
 
+// TestSwitchOfProtocols gets an answer that hands the connection over to another
+// protocol, and then nothing.
+func TestSwitchOfProtocols(t *testing.T) {
+	url := raw(t, func(c net.Conn, r *bufio.Reader) {
+		if _, err := http.ReadRequest(r); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+		_, _ = io.Copy(io.Discard, c)
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if a, err := post(t, Config{URL: url}, ""); err != nil || a.Status != http.StatusSwitchingProtocols {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the request goes on")
+	}
+}
+
 // TestFaults: what each failure says about the delivery.
 func TestFaults(t *testing.T) {
 	long := strings.Repeat("x", 32<<20) // more than the system buffers

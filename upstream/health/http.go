@@ -102,6 +102,11 @@ func (p *httpProber) Probe(ctx context.Context) Outcome {
 	if err != nil {
 		return p.c.unreachable(err)
 	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		// The body is the connection, whose reads do not end with ctx.
+		resp.Body.Close()
+		resp.Body = http.NoBody
+	}
 	defer resp.Body.Close()
 	o, err := p.judge(resp)
 	if err == nil {
