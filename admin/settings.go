@@ -11,9 +11,10 @@ import (
 
 // Settings are named values that mutations change. They let the server see what
 // a request changed: its endpoint gets the parameter ttl, after which the
-// previous values return, and works with /audit/undo. Endpoints that change the
-// same values share one Settings. The functions must be safe for concurrent
-// use.
+// previous values return, and works with /audit/undo, and the audit log has the
+// values that differ unless the handler calls [Request.Changed]. Endpoints that
+// change the same values share one Settings. The functions must be safe for
+// concurrent use.
 type Settings struct {
 	// Name identifies the settings as a whole, such as "runtime".
 	Name string
@@ -120,6 +121,13 @@ func (r *Request) tracked(of *Settings, may []string, f func() error) error {
 	r.edit = &edit{of: of}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		r.edit.values = append(r.edit.values, setting{name: name, before: before[name], after: after[name]})
+	}
+	if len(r.changes) == 0 { // the handler leaves the record to the server
+		for _, v := range r.edit.values {
+			if v.before != v.after {
+				r.Changed(v.name, v.before, v.after)
+			}
+		}
 	}
 	return err
 }

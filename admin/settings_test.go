@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
+	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
 )
 
@@ -190,6 +192,31 @@ func TestTemporarySettings(t *testing.T) {
 			t.Error("lookups are still recorded")
 		}
 	})
+}
+
+// TestSettingsAreRecorded: an endpoint of the program changes its settings and records nothing.
+// The audit log has the values that differ.
+func TestSettingsAreRecorded(t *testing.T) {
+	values := map[string]string{"limit": "1", "other": "x", "api_key": "one"}
+	s := newServer(t, Config{})
+	err := s.Handle(Endpoint{
+		Path: "/limit", Mutates: true, Params: []Param{{Name: "to"}},
+		Settings: &Settings{Name: "limits", Values: func() map[string]string { return maps.Clone(values) }},
+		Serve: func(w *Response, r *Request) error {
+			values["limit"], values["api_key"] = r.query.Value("to"), "two"
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Request("POST", "/limit?to=5", nil)
+	s.Request("POST", "/limit?to=5", nil)
+	audit := s.Audit(2)
+	want := []Change{{"api_key", redact.Mark, redact.Mark}, {"limit", "1", "5"}}
+	if !slices.Equal(audit[1].Changes, want) || len(audit[0].Changes) != 0 {
+		t.Errorf("the audit log has %v and %v, want %v and none", audit[1].Changes, audit[0].Changes, want)
+	}
 }
 
 func TestTTLIsChecked(t *testing.T) {
