@@ -38,9 +38,10 @@ type Watcher struct {
 
 	stop, ended chan struct{}
 
-	mu     sync.Mutex        // guards the rest
-	notify *fsnotify.Watcher // nil: the system has no more; Start and run set it, and run reads it without the lock
-	dirs   map[string]*place
+	mu      sync.Mutex        // guards the rest
+	running bool              // run has been started
+	notify  *fsnotify.Watcher // nil: the system has no more; run sets it once it runs, and reads it without the lock
+	dirs    map[string]*place
 }
 
 // place is the watched location of a directory.
@@ -50,27 +51,39 @@ type place struct {
 	info fs.FileInfo
 }
 
-// Start returns a watcher without directories. It calls report for each change, in
-// sequence and without holding a lock; report must not call Close. A panic in report is
-// logged, and watching continues.
+// Start returns a watcher without directories, which takes nothing from the system until
+// the first Add. It calls report for each change, in sequence and without holding a lock;
+// report must not call Close. A panic in report is logged, and watching continues.
 func Start(log *slog.Logger, report func(Event)) *Watcher {
-	w := &Watcher{log: log, report: report, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
+	return &Watcher{log: log, report: report, stop: make(chan struct{}), ended: make(chan struct{}), dirs: make(map[string]*place)}
+}
+
+// runLocked starts watching unless it has been started. w.mu is held.
+func (w *Watcher) runLocked() {
+	if w.running {
+		return
+	}
+	w.running = true
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
-		log.Warn("cannot watch directories yet", "error", err.Error())
+		w.log.Warn("cannot watch directories yet", "error", err.Error())
 	}
 	go func() {
 		defer close(w.ended)
-		for !guard.New(log).Run("watch of directories", w.run) { // run starts with a pause
+		for !guard.New(w.log).Run("watch of directories", w.run) { // run starts with a pause
 		}
 	}()
-	return w
 }
 
 // Close stops watching. After it returns, report is not called any more.
 func (w *Watcher) Close() {
+	w.mu.Lock()
+	running := w.running
+	w.mu.Unlock()
 	close(w.stop)
-	<-w.ended
+	if running {
+		<-w.ended
+	}
 }
 
 // Add watches a directory. An error means that it cannot be watched yet; the watcher
@@ -84,6 +97,7 @@ func (w *Watcher) Add(dir string) error {
 	}
 	p := &place{uses: 1}
 	w.dirs[dir] = p
+	w.runLocked()
 	return w.watchLocked(dir, p)
 }
 

@@ -246,7 +246,7 @@ func TestWatchPanics(t *testing.T) {
 func TestEachDirectoryIsLookedAt(t *testing.T) {
 	root := t.TempDir()
 	var found []string
-	w := &Watcher{log: slog.New(slog.DiscardHandler), dirs: make(map[string]*place), report: func(e Event) { found = append(found, e.Dir) }}
+	w := &Watcher{log: slog.New(slog.DiscardHandler), running: true, dirs: make(map[string]*place), report: func(e Event) { found = append(found, e.Dir) }}
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		t.Skip("the system has no watch left:", err)
