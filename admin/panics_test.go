@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -122,6 +123,33 @@ func (w *wildServer) works() {
 	w.caught++
 	if got := w.metrics.panics.Value(); got != w.caught {
 		w.t.Errorf("server.recovered_panics is %d, want %d", got, w.caught)
+	}
+}
+
+// wildLog is a log that panics about mutations when its fuse is lit.
+type wildLog struct {
+	slog.Handler
+	*guardtest.Fuse
+}
+
+func (w wildLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "audit" {
+		w.Burn()
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+// TestPanicsOfTheLog: a mutation that the log cannot take is answered as any other.
+func TestPanicsOfTheLog(t *testing.T) {
+	panics, fuse := guardtest.New(t), new(guardtest.Fuse)
+	s := newServer(t, Config{Logger: slog.New(wildLog{panics.Logger().Handler(), fuse})})
+	fuse.Light(1)
+	if a := s.Request("POST", "/reset_counters", nil); a.Status != 200 {
+		t.Errorf("status %d", a.Status)
+	}
+	panics.Caught("log")
+	if got := s.metrics.panics.Value(); got != 1 || len(s.Audit(9)) != 1 {
+		t.Errorf("server.recovered_panics is %d, want 1; the audit log has %d entries", got, len(s.Audit(9)))
 	}
 }
 

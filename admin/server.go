@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -98,7 +97,6 @@ func New(cfg Config) (*Server, error) {
 	if !validProduct(product) {
 		return nil, fmt.Errorf("admin: product name %q contains characters other than letters, digits, '-', '_' and '.'", product)
 	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -114,7 +112,8 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := cfg.Limits.withDefaults()
+	limits, metrics := cfg.Limits.withDefaults(), newMetrics(cfg.Store)
+	cfg.Logger = guard.Observe(cfg.Logger, func(string, any) { metrics.panics.Inc() })
 	s := &Server{
 		cfg:      cfg,
 		product:  product,
@@ -122,6 +121,7 @@ func New(cfg Config) (*Server, error) {
 		src:      cfg.Sources.withDefaults(),
 		store:    cfg.Store,
 		logger:   cfg.Logger,
+		guard:    guard.New(cfg.Logger),
 		now:      cfg.Now,
 		hosts:    newHostCheck(cfg.HostCheck, cfg.AllowedHosts),
 		origins:  newOriginCheck(cfg.AllowedOrigins),
@@ -139,7 +139,7 @@ func New(cfg Config) (*Server, error) {
 			Program: bound(limits.RegexProgram, math.MaxInt32),
 			Budget:  bound(limits.RegexBudget, 365*24*time.Hour)}},
 		compressors: newCompressors(limits.Compressors),
-		metrics:     newMetrics(cfg.Store),
+		metrics:     metrics,
 		audit:       newAuditLog(limits.AuditEntries, limits.AuditBytes, cfg.Logger),
 		listeners:   make(map[net.Listener]struct{}),
 		assets:      ui.Load(),
@@ -147,7 +147,6 @@ func New(cfg Config) (*Server, error) {
 	s.newSession()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.closing = s.ctx.Done()
-	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
 	s.connections = newConnections(&s.limits, s.guard)
 	s.buffers.New = func() any {
 		b := make([]byte, 0, responseBuffer)

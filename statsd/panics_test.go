@@ -50,15 +50,15 @@ func (c wildConn) Close() error {
 	return err
 }
 
-// wildLog is a log handler that panics when its fuse is lit, except for
-// messages about panics.
+// wildLog is a log handler that panics for messages about a thing when its fuse is lit.
 type wildLog struct {
 	slog.Handler
 	guardtest.Fuse
+	about string
 }
 
 func (w *wildLog) Handle(ctx context.Context, r slog.Record) error {
-	if strings.Contains(r.Message, "rejected") {
+	if strings.Contains(r.Message, w.about) {
 		w.Burn()
 		return nil
 	}
@@ -79,7 +79,7 @@ type wildServer struct {
 
 func newWildServer(t *testing.T) *wildServer {
 	w := &wildServer{t: t, panics: guardtest.New(t)}
-	w.log.Handler = w.panics.Logger().Handler()
+	w.log.Handler, w.log.about = w.panics.Logger().Handler(), "rejected"
 	w.live = newLive(t, Config{
 		Listeners: []ListenerConfig{{Address: "udp://127.0.0.1:0", Readers: 1}, {Address: "tcp://127.0.0.1:0", Connections: 2}},
 		Logger:    slog.New(&w.log),

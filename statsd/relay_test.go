@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/statsd/relay"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -166,6 +168,36 @@ func TestLoopOfTwoServers(t *testing.T) {
 			t.Errorf("server %d counts tracers: %+v", i, l)
 		}
 	}
+}
+
+// TestRelaySurvivesItsLog: a log that panics about a target that is away costs no line,
+// and the panic is counted.
+func TestRelaySurvivesItsLog(t *testing.T) {
+	dir, err := os.MkdirTemp("", "relay") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	panics := guardtest.New(t)
+	log := &wildLog{Handler: panics.Logger().Handler(), about: "cannot send"}
+	log.Light(1)
+	l := newLive(t, Config{
+		Listeners: []ListenerConfig{{Address: "tcp://127.0.0.1:0"}}, Logger: slog.New(log),
+		Relay: []relay.Route{{Targets: []relay.Target{{Address: "unixlines://" + dir + "/s"}}}},
+	}).run()
+	c := l.dial(0)
+	write(t, c, "a:1|c\n")
+	panics.Caught("log")
+	if got := l.metrics.panics.Total(); got != 1 {
+		t.Errorf("server.recovered_panics is %d, want 1", got)
+	}
+	target, err := net.Listen("unix", dir+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	write(t, c, "b:1|c\n")
+	waittest.Until(t, "both lines are sent", func() bool { return l.Report().Relay[0].Sent == 2 })
 }
 
 // TestInvalidRoutes expects New to return the error of a route.

@@ -87,11 +87,12 @@ func New(cfg Config) (*Server, error) {
 		stop:    make(chan struct{}),
 		flushed: cfg.Now(),
 	}
-	s.guard = guard.New(guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() }))
+	s.cfg.Logger = guard.Observe(cfg.Logger, func(string, any) { s.metrics.panics.Inc() })
+	s.guard = guard.New(s.cfg.Logger)
 	s.registry = newRegistry(&s.cfg, s.metrics)
 	s.metrics.memoryLimit.Set(uint64(max(s.registry.memory.limit(), 0)))
 	if len(cfg.Relay) > 0 {
-		if s.relay, err = relay.New(relay.Config{Store: cfg.Store, Parser: s.parser, Routes: cfg.Relay, LoopCheck: cfg.RelayLoopCheck, Logger: cfg.Logger}); err != nil {
+		if s.relay, err = relay.New(relay.Config{Store: cfg.Store, Parser: s.parser, Routes: cfg.Relay, LoopCheck: cfg.RelayLoopCheck, Logger: s.cfg.Logger}); err != nil {
 			return nil, err
 		}
 	}
@@ -340,11 +341,9 @@ func (s *Server) keep(where string, f func()) {
 
 // logAll logs messages. No lock may be held.
 func (s *Server) logAll(logs []message) {
-	s.guard.Run("log", func() {
-		for _, m := range logs {
-			s.cfg.Logger.Log(context.Background(), m.level, m.text, m.args...)
-		}
-	})
+	for _, m := range logs {
+		s.cfg.Logger.Log(context.Background(), m.level, m.text, m.args...)
+	}
 }
 
 func (s *Server) snapshotListeners() []*listener {

@@ -8,6 +8,7 @@ package guard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -60,8 +61,8 @@ func (c caught) String() string {
 func (c caught) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // Observe returns a logger that writes to log, and calls report for each panic
-// that a guard logs through it, even where log drops errors. A nil log writes
-// nothing.
+// that a guard logs through it, even where log drops errors. A panic of log itself
+// is such a panic, too, and goes no further. A nil log writes nothing.
 func Observe(log *slog.Logger, report func(where string, value any)) *slog.Logger {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return slog.New(observer{log.Handler(), report})
@@ -78,12 +79,13 @@ func (o observer) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelError || o.Handler.Enabled(ctx, l)
 }
 
-// Handle implements [slog.Handler].
-func (o observer) Handle(ctx context.Context, r slog.Record) error {
+// Handle implements [slog.Handler]. A panic of the log becomes an error, and is observed.
+func (o observer) Handle(ctx context.Context, r slog.Record) (err error) {
+	found := false // a panic
 	if r.Level >= slog.LevelError {
 		r.Attrs(func(a slog.Attr) bool {
-			c, found := a.Value.Any().(caught)
-			if found {
+			var c caught
+			if c, found = a.Value.Any().(caught); found {
 				o.report(c.where, c.value)
 			}
 			return !found
@@ -92,6 +94,15 @@ func (o observer) Handle(ctx context.Context, r slog.Record) error {
 	if !o.Handler.Enabled(ctx, r.Level) {
 		return nil
 	}
+	defer func() {
+		v := recover()
+		if v != nil {
+			err = errors.New("guard: the log panicked")
+		}
+		if v != nil && !found {
+			New(slog.New(o)).Report("log", v)
+		}
+	}()
 	return o.Handler.Handle(ctx, r)
 }
 
