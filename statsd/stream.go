@@ -241,7 +241,7 @@ func (st *stream) takeLines(n int) (why string) {
 	// The buffer is full and has no line feed.
 	most := st.server.cfg.Limits.LineBytes + lineSlack
 	if len(st.buf) < most {
-		st.buf = append(make([]byte, 0, most), st.buf...)[:most]
+		st.grow(most)
 		return ""
 	}
 	st.worker.reject(st.l, line.LineTooLong, st.buf[:st.n], st.from)
@@ -261,10 +261,17 @@ func (st *stream) takeFrames(int) (why string) {
 		return line.BadFrame.String()
 	}
 	st.n = copy(st.buf, st.buf[used:st.n])
-	if need > len(st.buf) {
-		st.buf = append(make([]byte, 0, need), st.buf...)[:need]
+	if st.n == len(st.buf) {
+		st.grow(need)
 	}
 	return ""
+}
+
+// grow doubles the buffer, which is full, to up to most bytes. What a client announces
+// takes memory only as it arrives.
+func (st *stream) grow(most int) {
+	st.buf = append(make([]byte, 0, min(most, 2*len(st.buf))), st.buf...)
+	st.buf = st.buf[:cap(st.buf)]
 }
 
 // finish handles the rest of the input. A last line needs no line feed if the

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/waittest"
+	"github.com/statsd-admin/statsd-admin/statsd/line"
 )
 
 func TestStreamLastLineWithoutEnd(t *testing.T) {
@@ -243,6 +244,33 @@ func TestChunkingOfLongLines(t *testing.T) {
 			if got := play(t, lines, bytes.Clone(s[:cut]), bytes.Clone(s[cut:])); got != want {
 				t.Errorf("line of %d cut at %d\n got %s\nwant %s", n, cut, got, want)
 			}
+		}
+	}
+}
+
+// TestBuffersFollowInput: the buffer of a connection grows with what arrives, not at once
+// to the longest line allowed or to the length that a frame announces.
+func TestBuffersFollowInput(t *testing.T) {
+	long := strings.Repeat("x", 300_000) + ":1|c\n"
+	for _, tt := range []struct {
+		framing framing
+		input   string
+		rejects line.Reason
+	}{
+		{lines, "a:1|c\n" + long, line.NameTooLong},
+		{frames, frame("a:1|c") + frame(long), line.NameTooLong},
+		{frames, frame("a:1|c") + "\x00\x00\x00\x01abc", line.BadFrame}, // announces 16 MiB
+	} {
+		r := newRig(t, Config{Limits: Limits{LineBytes: -1}})
+		r.l.addr.framing, r.l.cfg.PacketBytes = tt.framing, maxPacketBytes
+		r.l.conns.init()
+		st := &stream{server: r.Server, l: r.l, conn: &script{pieces: [][]byte{[]byte(tt.input)}}, worker: r.streamWorkers[0]}
+		if why := st.serve(); why != "eof" || len(st.buf) > 1<<20 {
+			t.Errorf("ended for %q with a buffer of %d bytes", why, len(st.buf))
+		}
+		r.want("a 1")
+		if got := r.rejected(); got[tt.rejects.String()] != 1 {
+			t.Errorf("rejected %v, want one for %s", got, tt.rejects)
 		}
 	}
 }
