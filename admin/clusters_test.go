@@ -98,7 +98,7 @@ func usualClusters() []worldCluster {
 			host(status.Host{Address: at("[2001:db8::1]:443"), Region: "r<1>", Zone: "z", SubZone: "s", Canary: true, Weight: 100,
 				Health: status.FailedActiveHC | status.FailedOutlierCheck | status.FailedEDSHealth | status.ActiveHCTimeout, SuccessRate: 100, LocalOriginSuccessRate: 87.5}, 0),
 			host(status.Host{Pipe: "/run/b.sock", Health: status.DegradedActiveHC | status.DegradedEDSHealth, Priority: 1, SuccessRate: 0, LocalOriginSuccessRate: 1e-7}, 2),
-			host(status.Host{Address: at("10.0.0.1:0"), Health: 1<<10 - 1, Priority: 2, SuccessRate: 100.0 / 3, LocalOriginSuccessRate: -1}, math.MaxUint64/1000),
+			host(status.Host{Address: at("10.0.0.1:0"), Health: 1<<10 - 1, Priority: 2, SuccessRate: 100.0 / 3, LocalOriginSuccessRate: 0}, math.MaxUint64/1000),
 			{Address: at("10.0.0.2:1"), Health: status.PendingDynamicRemoval | status.PendingActiveHC | status.ExcludedViaImmediateHCFail, SuccessRate: -1, LocalOriginSuccessRate: -1},
 		}},
 		{status.Cluster{Name: "odd\nname\xff", ObservabilityName: "\"ö\"", Breakers: usualBreakers()}, []status.Host{

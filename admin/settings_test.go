@@ -191,6 +191,13 @@ func TestTemporarySettings(t *testing.T) {
 		if s.store.Symbols().RecentEnabled() {
 			t.Error("lookups are still recorded")
 		}
+
+		post(t, s, "/runtime_modify?k=5&ttl=1m")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		check("kept by a closed server", "k=5 other=x main=debug; k=5 for -59m0s, then of the program")
 	})
 }
 
