@@ -43,6 +43,7 @@ type CPU struct {
 	mu      sync.Mutex
 	profile *profile // running profile or nil
 	timer   *time.Timer
+	late    error // of writing a profile that stopped automatically, for Stop
 }
 
 // Path returns the output file.
@@ -65,27 +66,36 @@ func (p *CPU) Start() (bool, error) {
 		p.out.running.Store(false)
 		return false, fmt.Errorf("profiler: %w", err)
 	}
-	p.profile = next
+	p.profile, p.late = next, nil
 	p.timer = p.after(maxDuration, func() { p.stop(next) })
 	return true, nil
 }
 
-// Stop stops the profile and writes it. It reports false if no profile is running.
+// Stop stops the profile and writes it. It reports false if no profile is running. If
+// the last one stopped automatically and could not be written, it returns that error, once.
 func (p *CPU) Stop() (bool, error) { return p.stop(nil) }
 
 // stop stops the given profile, or any profile if it is nil.
 func (p *CPU) stop(one *profile) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ended := p.profile
-	if ended == nil || one != nil && one != ended {
+	ended, late := p.profile, p.late
+	switch {
+	case one != nil && one != ended:
 		return false, nil
+	case ended == nil:
+		p.late = nil
+		return false, late
 	}
 	p.timer.Stop()
 	pprof.StopCPUProfile() // does not report write errors
 	p.profile = nil
 	defer p.out.running.Store(false)
-	return true, p.out.replace(ended)
+	err := p.out.replace(ended)
+	if one != nil {
+		p.late = err
+	}
+	return true, err
 }
 
 // Heap writes a heap profile when it is stopped. Use [New]. It is safe for concurrent

@@ -229,6 +229,31 @@ func TestEndsByItself(t *testing.T) {
 	}
 }
 
+// TestEndsByItselfOnAFullDisk: who stops a profile that could not be written is told so.
+func TestEndsByItselfOnAFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	p, _ := New("/dev/full")
+	var over func()
+	p.after = func(d time.Duration, f func()) *time.Timer {
+		over = f
+		return time.NewTimer(d)
+	}
+	for range 2 { // the error of the first does not outlive the start of the second
+		if ok, err := p.Start(); !ok || err != nil {
+			t.Fatalf("Start: %v, %v", ok, err)
+		}
+		over()
+	}
+	if ok, err := p.Stop(); ok || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Stop: %v, %v", ok, err)
+	}
+	if ok, err := p.Stop(); ok || err != nil {
+		t.Errorf("second Stop: %v, %v", ok, err)
+	}
+}
+
 // TestPath: both profilers name their file.
 func TestPath(t *testing.T) {
 	if cpu, heap := New("/a/b"); cpu.Path() != "/a/b" || heap.Path() != "/a/b" {
