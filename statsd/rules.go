@@ -23,11 +23,12 @@ import (
 type ruleset struct {
 	rules *mapping.Rules
 	era   uint16 // counts rulesets
-	uses  []ruleUse
+	uses  []*ruleUse
 	kept  []keeping // by rule; the last one is for names that no rule matches
 }
 
-// ruleUse counts the samples that a rule applied to.
+// ruleUse counts the samples that a rule applied to. Rulesets share that of a rule that
+// both have.
 type ruleUse struct {
 	matches atomic.Uint64
 	last    atomic.Int64 // unix time in nanoseconds; 0: never
@@ -144,7 +145,7 @@ func (h *helpTexts) clear() {
 // kept.
 func (r *registry) newRuleset(rules *mapping.Rules, before *ruleset) *ruleset {
 	n := rules.Len()
-	s := &ruleset{rules: rules, uses: make([]ruleUse, n), kept: make([]keeping, n+1)}
+	s := &ruleset{rules: rules, uses: make([]*ruleUse, n), kept: make([]keeping, n+1)}
 	type key struct {
 		match string
 		regex bool
@@ -167,8 +168,9 @@ func (r *registry) newRuleset(rules *mapping.Rules, before *ruleset) *ruleset {
 		rule := rules.Rule(i)
 		if j, ok := old[keyOf(rule)]; ok {
 			delete(old, keyOf(rule))
-			s.uses[i].matches.Store(before.uses[j].matches.Load())
-			s.uses[i].last.Store(before.uses[j].last.Load())
+			s.uses[i] = before.uses[j] // workers still count there
+		} else {
+			s.uses[i] = new(ruleUse)
 		}
 		s.kept[i] = r.keeping(cmp.Or(rule.TTL, all.TTL), cmp.Or(rule.Observe, all.Observe))
 	}
@@ -464,7 +466,7 @@ func (w *worker) publishMatches() {
 	}
 	now := w.server.cfg.Now().UnixNano()
 	for _, rule := range w.matched {
-		use, n, action := &w.rules.uses[rule-1], uint64(w.matches[rule-1]), 0
+		use, n, action := w.rules.uses[rule-1], uint64(w.matches[rule-1]), 0
 		use.matches.Add(n)
 		use.last.Store(now)
 		if w.rules.rules.Rule(int(rule - 1)).Drop {

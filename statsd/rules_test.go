@@ -163,6 +163,19 @@ func TestRulesAreCounted(t *testing.T) {
 	}
 }
 
+// TestReloadLosesNoMatches reloads the rules while the matches of a packet are not counted
+// yet.
+func TestReloadLosesNoMatches(t *testing.T) {
+	rules := mapping.Config{Rules: []mapping.Rule{{Match: "a.*", Name: "a"}}}
+	reload := func() {}
+	r := newRig(t, Config{Rules: rulesOf(t, rules), OnEvent: func([]byte) { reload() }})
+	reload = func() { r.SetRules(rulesOf(t, rules)) }
+	r.send("a.x:1|c\n_e{1,1}:t|u\na.y:1|c")
+	if got := r.Mapping().Rules[0].Matches; got != 2 {
+		t.Errorf("%d matches, want 2", got)
+	}
+}
+
 func TestReloadOfRules(t *testing.T) {
 	r := newRig(t, Config{})
 	r.send("a.b:1|c\nx:1|c")
