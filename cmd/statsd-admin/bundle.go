@@ -12,7 +12,9 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
@@ -38,6 +40,9 @@ func (p *program) bundleCommand() *command {
 			if *cpu < 0 || *cpu > 30*time.Second {
 				return usageError{fmt.Errorf("error: --cpu %v is not in [0s, 30s]", *cpu)}
 			}
+			// A signal must not leave a part of an archive behind.
+			ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+			defer stop()
 			return p.bundle(ctx, &c, fs.Arg(0), *cpu)
 		},
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,5 +147,33 @@ func TestSignalsOfAProcess(t *testing.T) {
 				t.Errorf("%s: %q, %v; want %q", filepath.Base(name), got, err, want)
 			}
 		}
+	}
+}
+
+// TestSignalEndsABundle: a download that is interrupted leaves no part of an archive.
+func TestSignalEndsABundle(t *testing.T) {
+	began := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("PK"))
+		_ = http.NewResponseController(w).Flush()
+		close(began)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "bundle", "--address", server.URL, filepath.Join(dir, "a.zip"))
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("the command ended with %v, want status 1", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
