@@ -63,8 +63,8 @@ type Writer interface {
 }
 
 // Serve sends events to w until closing or the stream is closed, and then returns
-// nil. If the filter is too expensive it sends an event "error" and returns nil. It
-// returns errors of w.
+// nil. If the filter is too expensive, or the values of all stats are not read in two
+// minutes, it sends an event "error" and returns nil. It returns errors of w.
 func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
 	c.event.w = w
 	err := sse.Stream{
@@ -78,8 +78,11 @@ func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
 			return c.turn()
 		},
 	}.Serve(w, closing)
-	if errors.Is(err, render.ErrTooExpensive) {
+	switch {
+	case errors.Is(err, render.ErrTooExpensive):
 		return c.event.notice("error", c.id(), c.sent, "filter too expensive", 0)
+	case errors.Is(err, errTooSlow):
+		return c.event.notice("error", c.id(), c.sent, "read too slowly", 0)
 	}
 	return err
 }
@@ -136,6 +139,8 @@ func (c *Client) begin() error {
 	}
 	c.sel.Begin()
 	e.begin(c.id(), c.sent, 0)
+	e.until = time.Now().Add(beginTime)
+	defer func() { e.until = time.Time{} }()
 	v := c.stream.cfg.Store.View()
 	defer v.Close()
 	if c.req.Refs != nil {

@@ -1,6 +1,7 @@
 package deltastream
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -27,7 +28,8 @@ type event struct {
 	at       time.Time
 	interval time.Duration
 	skipped  int
-	sent     bool // a part was sent
+	sent     bool      // a part was sent
+	until    time.Time // when all parts must have been sent; zero: there is time
 
 	names, rows, ends []byte
 	text              []byte
@@ -159,8 +161,15 @@ func (e *event) finish(always bool) error {
 	return e.part(false)
 }
 
+// errTooSlow ends an event that is read too slowly. Meanwhile it holds a view of the
+// store and, with a filter, a slot that other filters wait for.
+var errTooSlow = errors.New("deltastream: the client reads too slowly")
+
 // part sends the collected lists.
 func (e *event) part(more bool) error {
+	if !e.until.IsZero() && time.Now().After(e.until) {
+		return errTooSlow
+	}
 	b := append(e.buf[:0], "event: delta\n"...)
 	if !more {
 		b = e.id.append(b)

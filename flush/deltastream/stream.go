@@ -24,7 +24,8 @@ const (
 	DefaultLinger      = 30 * time.Second
 	MaxRequestInterval = 30 * time.Second // of Request.Interval
 
-	maxTicks = 300 // in the ring
+	maxTicks  = 300             // in the ring
+	beginTime = 2 * time.Minute // for the values of all stats to be read
 )
 
 // Config are the settings of a [Stream]. A zero field means its default.

@@ -656,6 +656,49 @@ func TestFilterThatBecomesTooExpensive(t *testing.T) {
 	})
 }
 
+// slowPage is a page that takes a while for each part of an event.
+type slowPage struct {
+	page
+	pause time.Duration
+}
+
+func (p *slowPage) Flush() error {
+	time.Sleep(p.pause)
+	return nil
+}
+
+// TestSlowBeginning: a client gets all values as long as it reads them in two minutes,
+// and is told otherwise. It keeps no view of the store and no slot for longer.
+func TestSlowBeginning(t *testing.T) {
+	for pause, ends := range map[time.Duration]bool{20 * time.Second: false, 50 * time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, deltastream.Config{})
+			for i := range 2000 { // some parts
+				w.store.Root().Counter(fmt.Sprint("a.counter.of.a.subsystem.", i)).Inc()
+			}
+			p, begin := &slowPage{pause: pause}, time.Now()
+			var began time.Time
+			end := w.listen(p, deltastream.Request{Began: func() {
+				if began.IsZero() {
+					began = time.Now()
+				}
+			}})
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			got := p.take()
+			if told := strings.Contains(got, `event: error`) && strings.Contains(got, `"read too slowly"`); told != ends || strings.Contains(got, ".999\"") == ends {
+				t.Errorf("a pause of %v: ended %t, want %t; %d bytes", pause, told, ends, len(got))
+			}
+			if took := began.Sub(begin); took > 5*time.Minute {
+				t.Errorf("a pause of %v: the beginning took %v", pause, took)
+			}
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestEndOfRun: nothing follows the store after the end of Run, even if a client has not
 // left yet or another one comes, since nothing would end that.
 func TestEndOfRun(t *testing.T) {
