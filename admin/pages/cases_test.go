@@ -493,6 +493,21 @@ func TestNoSuchStat(t *testing.T) {
 	}
 }
 
+// TestVersionInHead expects the head of clusters to sort by their version too, which the
+// cells show below the name.
+func TestVersionInHead(t *testing.T) {
+	srv := full(t, nil)
+	for query, want := range map[string]string{
+		"":                       "<th scope='col'><a href='clusters?sort=name&amp;dir=asc' data-k='sort-name'>Cluster</a> · <a href='clusters?sort=version&amp;dir=asc' data-k='sort-version'>Version</a></th>",
+		"?sort=version":          "<th scope='col' aria-sort='ascending'><a href='clusters?sort=name&amp;dir=asc' data-k='sort-name'>Cluster</a> · <a href='clusters?sort=version&amp;dir=desc' data-k='sort-version'>Version<span aria-hidden='true'>\u00A0↑</span></a></th>",
+		"?sort=version&dir=desc": "<th scope='col' aria-sort='descending'><a href='clusters?sort=name&amp;dir=asc' data-k='sort-name'>Cluster</a> · <a href='clusters?sort=version&amp;dir=asc' data-k='sort-version'>Version<span aria-hidden='true'>\u00A0↓</span></a></th>",
+	} {
+		if body := string(request(srv, "clusters"+query, "").Body); !strings.Contains(body, want) {
+			t.Errorf("%q: no head %s", query, want)
+		}
+	}
+}
+
 // named are loggers that are mostly at one level.
 type named struct{ *logctl.Registry }
 

@@ -276,7 +276,7 @@ func (v *view) board(rows []clusterRow) {
 			return
 		}
 		g := v.grid("clusters", "Clusters", "cards clusters", o,
-			column{head: "Cluster", sort: "name"}, column{head: "Version", exported: true}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
+			column{head: "Cluster", sort: "name"}, column{head: "Version", exported: true, sort: "version"}, column{head: "Hosts", sort: "health"}, column{head: "Why", class: "why", sort: "why"},
 			column{head: "Connections", class: "num", sort: "connections"}, column{head: "Active rq", title: "running requests", class: "num spare", sort: "active"}, column{head: "Rq/s", title: "requests per second in the last flush", class: "num", sort: "rate"},
 			column{head: "Requests", class: "num spare", sort: "requests"}, column{head: "Success %", title: "requests without a 5xx since the start", class: "num", sort: "success"},
 			column{head: "P99", title: "99th percentile of upstream_rq_time since the start", class: "num", sort: "p99"}, column{head: "Circuit breakers, requests", class: "spare rare", sort: "breakers"}, column{head: "Outlier", title: "average success rate of hosts, and the rate below which one is ejected", class: "spare rare", sort: "outlier"}, column{head: "Last check", exported: true})

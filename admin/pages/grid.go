@@ -90,32 +90,50 @@ func (v *view) grid(id, caption, class string, o order, columns ...column) *grid
 		if c.title != "" {
 			v.Put(h(" title='"), c.title, h("'"))
 		}
-		if c.sort == "" {
-			v.Put(h(">"), c.head, h("</th>"))
-		} else {
-			v.sortHead(c, o)
+		heads := columns[i : i+1]
+		if i+1 < len(columns) && columns[i+1].exported && columns[i+1].sort != "" {
+			heads = columns[i : i+2] // the cells show its value below
 		}
+		v.sortHeads(heads, o)
 	}
 	v.Put(h("</tr></thead>\n<tbody>"))
 	return g
 }
 
-// sortHead appends a head that sorts by its column, or reverses the order.
-func (v *view) sortHead(c column, o order) {
-	dir := "desc"
-	if !strings.HasPrefix(c.class, "num") {
-		dir = "asc"
+// sortHeads appends the heads of a column of cells, which sort by their values or reverse
+// the order.
+func (v *view) sortHeads(columns []column, o order) {
+	arrow := h("\u00A0↑")
+	for _, c := range columns {
+		if c.sort == "" || c.sort != o.by {
+			continue
+		}
+		state := h("ascending")
+		if o.desc {
+			state, arrow = "descending", "\u00A0↓"
+		}
+		v.Put(h(" aria-sort='"), state, h("'"))
 	}
-	if o.by != c.sort {
-		v.Put(h("><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head, h("</a></th>"))
-		return
+	v.Put(h(">"))
+	for i, c := range columns {
+		if i > 0 {
+			v.Put(" · ")
+		}
+		if c.sort == "" {
+			v.Put(c.head)
+			continue
+		}
+		dir := "asc"
+		if c.sort == o.by && !o.desc || c.sort != o.by && strings.HasPrefix(c.class, "num") {
+			dir = "desc"
+		}
+		v.Put(h("<a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head)
+		if c.sort == o.by {
+			v.Put(h("<span aria-hidden='true'>"), arrow, h("</span>"))
+		}
+		v.Put(h("</a>"))
 	}
-	dir, state, arrow := "desc", "ascending", "\u00A0↑"
-	if o.desc {
-		dir, state, arrow = "asc", "descending", "\u00A0↓"
-	}
-	v.Put(h(" aria-sort='"), state, h("'><a href='"), v.here("sort", c.sort, "dir", dir, "offset", ""), h("' data-k='sort-"), c.sort, h("'>"), c.head,
-		h("<span aria-hidden='true'>"), arrow, h("</span></a></th>"))
+	v.Put(h("</th>"))
 }
 
 // value exports a value.
