@@ -41,7 +41,7 @@ func showLogging(v *view) error {
 		v.lifetimes()
 		v.Put(h("</label>"))
 	}
-	v.Put(h("<button type='submit'>Show</button></form>\n<div id='results'>\n"))
+	v.Put(h("<button type='submit' class='unscripted'>Show</button></form>\n<div id='results'>\n"))
 	defer v.Put(h("</div>\n"))
 	slices.SortStableFunc(list, func(a, b logctl.LoggerLevel) int {
 		return cmp.Or(strings.Compare(path.Dir(a.Name), path.Dir(b.Name)), strings.Compare(a.Name, b.Name))

@@ -27,9 +27,9 @@ func showServer(v *view) error {
 	v.Put(h("<div class='cols'>\n<div class='stack'>\n"))
 	v.unready()
 	v.contention()
-	v.diagnostics()
-	v.Put(h("</div>\n<div class='stack'>\n"))
 	v.lookups()
+	v.Put(h("</div>\n<div class='stack'>\n"))
+	v.diagnostics()
 	v.Put(h("</div>\n</div>\n"))
 	return nil
 }
@@ -165,30 +165,41 @@ func (v *view) diagnostics() {
 	if !v.permits("/bundle") && !v.permits("/reset_counters") {
 		return
 	}
-	v.panel("diagnostics", "Diagnostics", func() { v.request("/contention") }, func() {
-		v.Put(h("<div class='pad row'>"))
+	v.panel("diagnostics", "Diagnostics", nil, func() {
+		v.Put(h("<ul class='list'>"))
+		item := func(name, about string, controls func()) {
+			v.Put(h("<li><span class='grow'>"), name, h("<span class='sub wrap'>"), about, h("</span></span>"))
+			controls()
+			v.Put(h("</li>\n"))
+		}
 		profiler := func(p admin.Profiler, path, name string) {
 			if p == nil || !v.permits(path) {
 				return
 			}
-			v.Put(h("<form class='row' method='post' action='.."), path, h("' data-effect='The profile is written to "), p.Path(), h("'><label>"), name,
-				h(" <select name='enable'><option value='y'>start</option><option value='n'>stop</option></select></label><button type='submit'>Send</button></form>"))
+			item(name, "writes "+p.Path(), func() {
+				v.button(".."+path+"?enable=y", "Start", "The profile is written to "+p.Path()+" when it stops.")
+				v.button(".."+path+"?enable=n", "Stop", "The profile is written to "+p.Path()+".")
+			})
 		}
 		profiler(v.src.CPUProfiler, "/cpuprofiler", "CPU profiler")
 		profiler(v.src.HeapProfiler, "/heapprofiler", "Heap profiler")
 		if v.permits("/heap_dump") {
-			v.Put(h("<a class='btn' href='../heap_dump'>Download heap profile</a>"))
+			item("Heap profile", "of this moment", func() { v.Put(h("<a class='btn' href='../heap_dump'>Download</a>")) })
 		}
 		if v.permits("/bundle") {
-			v.Put(h("<form class='row' method='post' action='../bundle' data-effect='An archive without secrets is downloaded.'><label>Support bundle <select name='cpu'>" +
-				"<option value=''>without CPU profile</option><option value='5s'>with 5 s of CPU profile</option><option value='30s'>with 30 s of CPU profile</option></select></label><button type='submit'>Download</button></form>"))
+			item("Support bundle", "an archive without secrets", func() {
+				v.Put(h("<form class='row' method='post' action='../bundle' data-effect='An archive without secrets is downloaded.'><label><span class='vh'>Content</span><select name='cpu'>" +
+					"<option value=''>without CPU profile</option><option value='5s'>with 5 s of CPU profile</option><option value='30s'>with 30 s of CPU profile</option></select></label><button type='submit'>Download</button></form>"))
+			})
 		}
 		if v.permits("/reset_counters") {
-			v.button("../reset_counters", "Reset counters", "All counters become zero here. Stats sinks are not affected.")
+			item("Counters", "become zero here, not in sinks", func() {
+				v.button("../reset_counters", "Reset counters", "All counters become zero here. Stats sinks are not affected.")
+			})
 		}
-		v.Put(h("</div>\n"))
+		v.Put(h("</ul>\n"))
 		if v.src.CPUProfiler == nil {
-			v.Put(h("<p class='pad quiet'>The profilers write files only with <code>admin.profile_path</code>.</p>\n"))
+			v.Put(h("<p class='pad line quiet'>The profilers write files only with <code>admin.profile_path</code>.</p>\n"))
 		}
 	})
 }

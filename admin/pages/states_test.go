@@ -281,7 +281,7 @@ func TestRoles(t *testing.T) {
 		c.Sources.CPUProfiler, c.Sources.HeapProfiler = testProfiler("cpu"), testProfiler("heap")
 	})
 	srv.Request("POST", "/runtime_modify?key=other", nil) // can be undone
-	action := regexp.MustCompile(`(method='post' action|<a class='btn' href)='\.\.(/[a-z_/]+)'`)
+	action := regexp.MustCompile(`(method='post' action|<a class='btn' href)='\.\.(/[a-z_/]+)(?:\?enable=[yn])?'`)
 	const operate = "/audit/undo /drain_listeners /healthcheck/fail /healthcheck/ok /logging /reset_counters /reopen_logs /runtime_modify /stats/recentlookups/clear /stats/recentlookups/disable /stats/recentlookups/enable "
 	for role, want := range map[admin.Role]string{admin.RoleRead: "", admin.RoleOperate: operate, admin.RoleAdmin: operate + "/bundle /cpuprofiler /heap_dump /heapprofiler"} {
 		seen := map[string]bool{}
