@@ -127,6 +127,67 @@ func TestLabelsDoNotTouch(t *testing.T) {
 	}
 }
 
+// TestLabelsHaveRoom expects nearly all quantiles of usual distributions, with one hump
+// or two, to have their labels.
+func TestLabelsHaveRoom(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	placed, all := 0, 0
+	for range 300 {
+		var values []float64
+		narrow, second := .1+.8*random.Float64(), random.Float64()*.2
+		for range 20 + random.IntN(2000) {
+			middle := 10.0
+			if random.Float64() < second {
+				middle = 250
+			}
+			values = append(values, middle*math.Exp(narrow*random.NormFloat64()))
+		}
+		slices.Sort(values)
+		a := axis{values[0], values[len(values)-1], true}
+		var list []label
+		for _, q := range quantiles {
+			x := values[min(int(q*float64(len(values))), len(values)-1)]
+			list = append(list, label{text: quantileName(q) + " " + measuredText(x, store.Milliseconds), x: a.at(x), major: major(q)})
+		}
+		placeLabels(list)
+		for _, l := range list {
+			all++
+			if l.level >= 0 {
+				placed++
+			}
+		}
+	}
+	if placed < all*98/100 {
+		t.Errorf("%d of %d labels have a place", placed, all)
+	}
+}
+
+// TestEqualQuantilesShareALabel expects one label for neighbors with one value, which is
+// solid if any of them is.
+func TestEqualQuantilesShareALabel(t *testing.T) {
+	srv := world(t, "plain", func(c *admin.Config) {
+		c.Store = store.New(store.Options{})
+		for range 97 {
+			c.Store.Root().Histogram("took", store.Milliseconds).Record(5)
+		}
+		for range 3 {
+			c.Store.Root().Histogram("took", store.Milliseconds).Record(90)
+		}
+		c.Store.Flush(store.FlushOptions{}).Close()
+	})
+	for _, view := range []string{"bars", "cdf"} {
+		body := string(request(srv, "histograms?view="+view, "").Body)
+		labels := regexp.MustCompile(`<text class='(mark[^']*)' [^>]*>([^<]*)</text>`).FindAllStringSubmatch(body, -1)
+		var got []string
+		for _, m := range labels {
+			got = append(got, m[1]+": "+m[2])
+		}
+		if want := []string{"mark start: P0–P95 5\u202fms", "mark end: P99–P100 90\u202fms"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", view, got, want)
+		}
+	}
+}
+
 // TestSelectStats compares pages of a random store with what sorting all of it gives.
 func TestSelectStats(t *testing.T) {
 	st := store.New(store.Options{})

@@ -17,10 +17,11 @@ func quantileName(q float64) string { return "P" + numfmt.Trimmed(q*100, 4) }
 // major reports whether a quantile is marked by a solid line.
 func major(q float64) bool { return q == 0.5 || q == 0.9 || q == 0.99 }
 
-// The rows of the plot in pixels: three levels of labels, the bars, the axis.
+// The rows of the plot in pixels: rows of labels, the bars, the axis.
 const (
 	labelRow  = 14.0
-	plotTop   = 3*labelRow + 6
+	labelRows = 4
+	plotTop   = labelRows*labelRow + 6
 	plotTall  = 190.0
 	plotFloor = plotTop + plotTall
 	plotAll   = plotFloor + 22
@@ -54,29 +55,26 @@ func (l *label) extent(letter float64) (from, to float64) {
 	return l.x - width/2, l.x + width/2
 }
 
-// placeLabels gives each label a row where it does not touch another one; major ones
-// choose first.
+// placeLabels gives each label a row where it does not touch another one, above its mark
+// or beside it; major ones choose first.
 func placeLabels(list []label) {
 	var placed []*label
 	place := func(l *label, letter float64) {
-		l.anchor = "middle"
-		from, to := l.extent(letter)
-		switch {
-		case from < 0:
-			l.anchor = "start"
-		case to > 100:
-			l.anchor = "end"
-		}
-		from, to = l.extent(letter)
-		for l.level = range 3 {
-			free := true
-			for _, p := range placed {
-				left, right := p.extent(letter)
-				free = free && (p.level != l.level || to+1 < left || from > right+1)
+		for _, l.anchor = range [...]string{"middle", "start", "end"} {
+			from, to := l.extent(letter)
+			if from < 0 || to > 100 {
+				continue
 			}
-			if free {
-				placed = append(placed, l)
-				return
+			for l.level = range labelRows {
+				free := true
+				for _, p := range placed {
+					left, right := p.extent(letter)
+					free = free && (p.level != l.level || to+1 < left || from > right+1)
+				}
+				if free {
+					placed = append(placed, l)
+					return
+				}
 			}
 		}
 		l.level = -1
@@ -195,11 +193,21 @@ func (v *view) rules(r rules) {
 	}
 }
 
-// marks appends the lines of the quantiles with their labels.
+// marks appends the lines of the quantiles with their labels. Neighbors with one value
+// share a label.
 func (v *view) marks(values []float64, a axis, text func(float64) string) {
-	list := make([]label, len(values))
-	for i, x := range values {
-		list[i] = label{text: quantileName(quantiles[i]) + " " + text(x), x: a.at(x), major: major(quantiles[i])}
+	var list []label
+	for i := 0; i < len(values); {
+		name, l := quantileName(quantiles[i]), label{x: a.at(values[i])}
+		first := i
+		for ; i < len(values) && values[i] == values[first]; i++ {
+			l.major = l.major || major(quantiles[i])
+		}
+		if i-first > 1 {
+			name += "–" + quantileName(quantiles[i-1])
+		}
+		l.text = name + " " + text(values[first])
+		list = append(list, l)
 	}
 	placeLabels(list)
 	for _, l := range list {
@@ -209,7 +217,7 @@ func (v *view) marks(values []float64, a axis, text func(float64) string) {
 		}
 		y := plotTop - 4.0
 		if l.level >= 0 {
-			y = plotTop - 6 - labelRow*float64(2-l.level)
+			y = plotTop - 6 - labelRow*float64(labelRows-1-l.level)
 		}
 		v.Put(h("<line class='"), class, h("' x1='"), l.x, h("%' x2='"), l.x, h("%' y1='"), y+3, h("' y2='"), plotFloor, h("'/>"))
 		if l.level >= 0 {
