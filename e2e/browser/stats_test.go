@@ -140,6 +140,11 @@ func TestOrderIsFrozen(t *testing.T) {
 	if got := eval[string](p, names); got != "o.a o.b o.c" {
 		t.Errorf("while the focus is among them the rows are %s", got)
 	}
+	p.do(chromedp.Evaluate[chromedp.Void]("window.waits = []; window.setTimeout = ((wait) => (f, ms) => { if (ms >= 2000) { waits.push(ms); } return wait(f, ms); })(setTimeout)"))
+	p.until("waits.length > 0")
+	if got := eval[float64](p, "Math.min(...waits)"); got < 5000 {
+		t.Errorf("the offer can change after %v ms: screen readers read each change", got)
+	}
 	for _, width := range []int64{320, 390, 720, 721, 1280, 2560} {
 		p.medium(width, 1)
 		if got := eval[string](p, `(() => {

@@ -48,10 +48,12 @@ class Order {
     this.later(0);
   }
 
-  // later looks again so that the server spends 1 % of its time on it at most.
+  // later looks again so that the server spends 1 % of its time on it at most, and screen
+  // readers read one message in 5 s.
   later(took) {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.look(), Math.max(2000, took * 100));
+    const offered = document.querySelector('#fresh:not([hidden])');
+    this.timer = setTimeout(() => this.look(), Math.max(offered ? 5000 : 2000, took * 100));
   }
 
   frozen() {
