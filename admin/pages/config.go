@@ -80,9 +80,9 @@ func (v *view) saved() {
 	v.scripts = append(v.scripts, "config.js")
 	v.Put(h("<div class='scripted'>\n"))
 	v.panel("saved-head", "Saved files", nil, func() {
-		v.Put(h("<div id='saved' class='pad row'><label class='grow'>Open one or two <input type='file' multiple accept='.json,.txt,application/json,text/plain'></label>" +
+		v.Put(h("<div id='saved' class='pad row'><label>Open one, or two to compare <input type='file' multiple accept='.json,.txt,application/json,text/plain'></label>" +
 			"<button type='button' disabled>Compare with the server</button>" +
-			"<span class='quiet'>Answers of /config_dump, /clusters?format=json or /stats. They are not sent anywhere; two are compared.</span></div><div id='saved-out'></div>\n"))
+			"<span class='quiet'>Answers of /config_dump, /clusters?format=json or /stats; nothing is sent</span></div><div id='saved-out'></div>\n"))
 	})
 	v.Put(h("</div>\n"))
 }

@@ -83,7 +83,8 @@ func TestEdgesLineUp(t *testing.T) {
 // TestPhoneHasRoom expects of a phone: the times under a line do not touch each other, the
 // name of a logger with a temporary level stays on one line, a filter and its buttons take
 // two lines, cards have no values that are missing, and the present page stays in view in
-// the navigation when the window gets that narrow.
+// the navigation when the window gets that narrow, and the tree of a chosen resource comes
+// before the list of all.
 func TestPhoneHasRoom(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -110,6 +111,13 @@ func TestPhoneHasRoom(t *testing.T) {
 	p.ready(base(d) + "/ui/listeners")
 	if got := eval[string](p, `[...new Set([...document.querySelectorAll('#listeners td')].filter((e) => e.checkVisibility()).map((e) => e.dataset.l))].join()`); got != "Addresses,Protocol,Direction,State,Connections,Per second" {
 		t.Errorf("the cards of listeners have %s", got)
+	}
+	const tops = `((f) => f('#dump') < f('.names'))((s) => document.querySelector(s).getBoundingClientRect().top)`
+	for path, first := range map[string]bool{"/ui/config": false, "/ui/config?resource=static_clusters&name=backend": true} {
+		p.ready(base(d) + path)
+		if eval[bool](p, tops) != first {
+			t.Errorf("%s: the tree is before the list: %v", path, !first)
+		}
 	}
 	p.medium(1280, 1)
 	p.ready(base(d) + "/ui/server")
