@@ -68,7 +68,7 @@ type supervised struct {
 	live     <-chan struct{}
 	flushes  func() uint64 // how many have ended; nil if no timer flushes
 	interval time.Duration // of flushes
-	ready    atomic.Bool   // READY=1 was sent
+	ready    atomic.Bool   // READY=1 was sent, and not STOPPING=1
 }
 
 // Run runs the daemon. It notifies the watchdog at half of its time limit, until
@@ -92,6 +92,7 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 		signs = time.Tick(max(d.manager.watchdog/2, time.Millisecond))
 	}
 	stop := func() {
+		d.ready.Store(false)
 		d.manager.notify("STOPPING=1", "STATUS=stopping")
 		live, stopping = nil, nil
 	}
@@ -124,15 +125,15 @@ func (d *supervised) report(ctx context.Context, stopped <-chan struct{}) {
 	}
 }
 
-// Reload reloads the daemon. It reports nothing before READY=1: the READY=1 after a reload
-// would end the start too early.
+// Reload reloads the daemon. It reports nothing before READY=1, since the READY=1 after a
+// reload would end the start too early, and nothing once the daemon stops.
 func (d *supervised) Reload() {
 	ready := d.ready.Load()
 	if ready {
 		d.manager.notify("RELOADING=1", "STATUS=reloading")
 	}
 	d.daemon.Reload()
-	if ready {
+	if ready && d.ready.Load() {
 		d.manager.notify("READY=1", "STATUS=live")
 	}
 }

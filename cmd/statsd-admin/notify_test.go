@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 )
 
 // notifySocket is the socket of a service manager.
@@ -102,6 +104,39 @@ func TestReloadBeforeReady(t *testing.T) {
 	}
 	if got := s.next(20 * time.Millisecond); got != "" {
 		t.Errorf("the service manager got %q", got)
+	}
+}
+
+// TestStopDuringAReload: a reload that ends while the server stops does not report it as
+// ready.
+func TestStopDuringAReload(t *testing.T) {
+	s := newNotifySocket(t)
+	m, err := newServiceManager(s.env(nil), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &stuckDaemon{fakeDaemon{calls: make(chan string, 9), hang: make(chan struct{})}, make(chan struct{})}
+	live := make(chan struct{})
+	close(live)
+	d := &supervised{daemon: f, manager: m, live: live}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s.expect("STATUS=initializing", fmt.Sprintf("READY=1\nSTATUS=live\nMAINPID=%d", os.Getpid()))
+	waittest.Until(t, "it is ready", d.ready.Load) // it follows the message
+	reloaded := make(chan struct{})
+	go func() { defer close(reloaded); d.Reload() }()
+	s.expect("RELOADING=1\nSTATUS=reloading")
+	stop()
+	s.expect("STOPPING=1\nSTATUS=stopping")
+	close(f.wait)
+	<-reloaded
+	if got := s.next(20 * time.Millisecond); got != "" {
+		t.Errorf("the service manager got %q", got)
+	}
+	close(f.hang)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
