@@ -681,7 +681,7 @@ func TestInvalidFormIsLoggedOnce(t *testing.T) {
 		st.Scope("valid").WithHistograms(&store.HistogramForm{Buckets: []float64{2, 1}})
 	}
 	got := text.String()
-	if strings.Count(got, "\n") != 2 || !strings.Contains(got, `scope \"early\": invalid form of histograms: histogram: bound 2 not unique`) || !strings.Contains(got, `scope \"\": invalid`) {
+	if strings.Count(got, `msg="a scope uses the default form of histograms"`) != 2 || strings.Count(got, "\n") != 2 || !strings.Contains(got, `scope \"early\": invalid form of histograms: histogram: bound 2 not unique`) || !strings.Contains(got, `scope \"\": invalid`) {
 		t.Errorf("got:\n%s", got)
 	}
 	h, err := early.TryHistogram("h", store.Unspecified)

@@ -405,6 +405,7 @@ func TestErrorKindsCanBeCounted(t *testing.T) {
 	}{
 		{"syntax", "name: [", decode.Malformed},
 		{"wrong-type", "name: 5", decode.Malformed},
+		{"extension", "name: c\ntransport_socket: {name: t, typed_config: [5]}", decode.Malformed},
 		{"unknown-field", "nome: c", decode.UnknownField},
 		{"field-rule", "name: ''", decode.BadValue},
 		{"conflict", "name: c\ntype: EDS", decode.Conflict},
