@@ -3,9 +3,12 @@ package decode
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
@@ -25,14 +28,24 @@ type Static struct {
 	// that fail and responses with a status of 500 and above, for 30 s at first and at
 	// most half of the hosts at a time. 0 ejects none.
 	EjectAfter uint32
+	// Breakers are the circuit breakers, for requests of the default priority.
+	Breakers StaticBreakers
+}
+
+// StaticBreakers limit what a cluster has at the same time. 0 means the default.
+type StaticBreakers struct {
+	Connections uint32 // 1024 by default
+	Pending     uint32 // requests that wait for a connection; 1024 by default
+	Requests    uint32 // 1024 by default
+	Retries     uint32 // 3 by default
 }
 
 // StaticCheck describes a health check. A host changes its health after Unhealthy
 // failures or Healthy successes in a row. Hosts are also checked before the cluster has
 // traffic.
 type StaticCheck struct {
-	// Path is requested with GET, and the status must be 200. If empty, a host only
-	// has to accept a connection.
+	// Path, such as "/healthz", is requested with GET, and the status must be 200. If
+	// empty, a host only has to accept a connection.
 	Path               string
 	Interval           time.Duration // 5 s by default
 	Timeout            time.Duration // 1 s by default
@@ -46,11 +59,14 @@ func StaticCluster(name string, hosts ...string) (*ParsedCluster, error) {
 
 // Cluster checks s and returns the cluster.
 func (s Static) Cluster() (*ParsedCluster, error) {
+	if s.Name == "" {
+		return nil, errors.New("decode: a cluster needs a name")
+	}
 	list := make([]object, len(s.Hosts))
 	for i, host := range s.Hosts {
 		at, err := netip.ParseAddrPort(host)
 		if err != nil || at.Port() == 0 {
-			return nil, fmt.Errorf("decode: host %q of cluster %q is not an IP address and a port", host, s.Name)
+			return nil, fmt.Errorf("decode: host %q of cluster %q is not an IP address and a port; Decoder.ClusterText takes names", host, s.Name)
 		}
 		socket := object{"address": at.Addr().String(), "port_value": at.Port()}
 		list[i] = object{"endpoint": object{"address": object{"socket_address": socket}}}
@@ -65,16 +81,28 @@ func (s Static) Cluster() (*ParsedCluster, error) {
 		c["connect_timeout"] = seconds(s.ConnectTimeout)
 	}
 	if s.Check != nil {
+		if s.Check.Path != "" && !strings.HasPrefix(s.Check.Path, "/") {
+			return nil, fmt.Errorf("decode: path %q of the health check of cluster %q does not begin with /", s.Check.Path, s.Name)
+		}
 		c["health_checks"] = []object{s.Check.message()}
 	}
 	if s.EjectAfter != 0 {
 		c["outlier_detection"] = object{"consecutive_5xx": s.EjectAfter, "max_ejection_percent": 50}
+	}
+	if s.Breakers != (StaticBreakers{}) {
+		c["circuit_breakers"] = object{"thresholds": []object{s.Breakers.message()}}
 	}
 	text, _ := json.Marshal(c) // has only texts and whole numbers
 	return NewDecoder(Options{}).ClusterText("cluster "+s.Name, text, config.FormV3)
 }
 
 type object = map[string]any
+
+func (b StaticBreakers) message() object {
+	m := object{"max_connections": b.Connections, "max_pending_requests": b.Pending, "max_requests": b.Requests, "max_retries": b.Retries}
+	maps.DeleteFunc(m, func(_ string, limit any) bool { return limit == uint32(0) })
+	return m
+}
 
 func (c *StaticCheck) message() object {
 	interval := seconds(cmp.Or(c.Interval, 5*time.Second))

@@ -29,12 +29,12 @@ func TestStaticCluster(t *testing.T) {
 	}
 	for _, host := range []string{"", "localhost:80", "10.0.0.1", "10.0.0.1:0", "10.0.0.1:http"} {
 		_, err := decode.StaticCluster("backend", host)
-		if want := `decode: host "` + host + `" of cluster "backend" is not an IP address and a port`; err == nil || err.Error() != want {
+		if want := `decode: host "` + host + `" of cluster "backend" is not an IP address and a port; Decoder.ClusterText takes names`; err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %s", host, err, want)
 		}
 	}
-	if _, err := decode.StaticCluster("", "10.0.0.1:80"); err == nil {
-		t.Error("a cluster without a name is accepted")
+	if _, err := decode.StaticCluster("", "10.0.0.1:80"); err == nil || err.Error() != "decode: a cluster needs a name" {
+		t.Errorf("without a name: %v", err)
 	}
 }
 
@@ -70,7 +70,19 @@ func TestStaticSettings(t *testing.T) {
 		t.Errorf("health check by default %+v", h)
 	}
 
+	if b := c.CircuitBreakers.Default; b.MaxConnections != 1024 || b.MaxRetries != 3 {
+		t.Errorf("circuit breakers by default %+v", b)
+	}
+	p, err = decode.Static{Name: "backend", Breakers: decode.StaticBreakers{Connections: 10, Pending: 20, Requests: 30}}.Cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := p.Config().CircuitBreakers.Default; b.MaxConnections != 10 || b.MaxPendingRequests != 20 || b.MaxRequests != 30 || b.MaxRetries != 3 {
+		t.Errorf("circuit breakers %+v", b)
+	}
+
 	for place, s := range map[string]decode.Static{
+		`path "healthz" of the health check of cluster "backend" does not begin with /`: {Check: &decode.StaticCheck{Path: "healthz"}},
 		"connect_timeout":          {ConnectTimeout: -time.Second / 2},
 		"lb_policy":                {Policy: "FASTEST"},
 		"health_checks[0].timeout": {Check: &decode.StaticCheck{Timeout: -1}},
