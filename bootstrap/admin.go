@@ -133,6 +133,10 @@ func origin(to *string) setter {
 }
 
 func (a *Address) set(d *decoder, n *yaml.Node, path string) {
+	if at, err := netip.ParseAddrPort(n.Value); err == nil && n.Kind == yaml.ScalarNode {
+		d.errorf(n, path, "%s is not a mapping; want {socket_address: {address: \"%s\", port_value: %d}}", d.show(n, path), at.Addr(), at.Port())
+		return
+	}
 	seen := d.message(n, path, []field{
 		{"socket_address", a.setSocket},
 		{"pipe", a.setPipe},

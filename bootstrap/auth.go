@@ -137,7 +137,7 @@ func (a *Admin) checkSecurity(d *decoder, seen map[string]*yaml.Node, path strin
 	if a.TLS != nil && a.TLS.ClientCA != "" && a.TLS.OptionalClient && a.Auth == nil {
 		d.errorf(at("tls"), join(path, "tls.require_client_certificate"), "false without auth would admit every client")
 	}
-	if !a.Address.IsZero() {
+	if seen["address"] != nil { // if it is wrong, it has been reported
 		return
 	}
 	for name, n := range seen {

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"crypto/tls"
+	"errors"
 	"strings"
 	"testing"
 
@@ -104,6 +105,10 @@ func TestSettingsWithoutAddress(t *testing.T) {
 	all := strings.Join(c.Warnings, "\n")
 	if len(c.Warnings) != 2 || !strings.Contains(all, "a.yaml:1:26: admin.access_log_path: has no effect without admin.address") || !strings.Contains(all, "admin.tls: has no effect") {
 		t.Errorf("%q", c.Warnings)
+	}
+	_, err = Parse("a.yaml", []byte("admin: {address: '127.0.0.1:80', tls: {certificate_chain: a, private_key: b}}"), Options{})
+	if wrong, ok := errors.AsType[*Errors](err); !ok || len(wrong.Warnings) != 0 {
+		t.Errorf("with a wrong address: %v, want no warnings", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -31,6 +32,12 @@ type field struct {
 	set  setter
 }
 
+// level is a mapping with its fields.
+type level struct {
+	path   string
+	fields []field
+}
+
 // decoder walks a document once and collects errors and warnings.
 type decoder struct {
 	doc          *document
@@ -43,6 +50,7 @@ type decoder struct {
 	dropped  int // errors of clusters that are not in errs
 	unknown  []string
 	meant    []string // field paths that unknown fields were probably meant to be
+	open     []level  // the mappings that are being decoded, outermost first
 	warnings []string
 }
 
@@ -69,6 +77,8 @@ func (d *decoder) message(n *yaml.Node, path string, fields []field) map[string]
 		d.errorf(n, path, "%s is not a mapping; allowed fields: %s", d.show(n, path), fieldNames(fields))
 		return seen
 	}
+	d.open = append(d.open, level{path, fields})
+	defer func() { d.open = d.open[:len(d.open)-1] }()
 	var names map[string]bool // of all keys, once one is unknown
 	for key, value := range conftree.Pairs(n) {
 		name := conftree.SnakeCase(key.Value)
@@ -112,8 +122,22 @@ func (d *decoder) unknownField(key *yaml.Node, path string, fields []field, take
 	if near != "" {
 		hint = "did you mean " + near + "? "
 		d.meant = append(d.meant, join(path, near))
+	} else if outer, ok := d.outerOf(key.Value); ok && !hidden {
+		hint = "it is a field of " + outer + "; "
 	}
 	d.errorf(key, at, "unknown field; %sallowed: %s", hint, fieldNames(fields))
+}
+
+// outerOf returns the innermost mapping around the current mapping that has a field called
+// key: such a key is probably indented too far.
+func (d *decoder) outerOf(key string) (path string, ok bool) {
+	name := conftree.SnakeCase(key)
+	for _, l := range slices.Backward(d.open[:len(d.open)-1]) {
+		if slices.ContainsFunc(l.fields, func(f field) bool { return f.name == name && !refused(f) }) {
+			return cmp.Or(l.path, "the top level"), true
+		}
+	}
+	return "", false
 }
 
 // nearestField returns the field that key was probably meant to be, "" if none is
@@ -161,7 +185,7 @@ func (d *decoder) oneOf(n *yaml.Node, path string, seen map[string]*yaml.Node, r
 		return ""
 	case len(set) == 1:
 		return set[0]
-	case required && !slices.ContainsFunc(names, func(name string) bool { return d.misspelled(path, name) }):
+	case required && n.Kind == yaml.MappingNode && !slices.ContainsFunc(names, func(name string) bool { return d.misspelled(path, name) }):
 		d.errorf(n, path, "one of %s must be set", strings.Join(names, ", "))
 	}
 	return ""

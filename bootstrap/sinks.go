@@ -127,7 +127,7 @@ func (s *Sink) set(d *decoder, n *yaml.Node, path string) {
 		{"metrics_service", s.setMetricsService},
 	}
 	seen := d.message(n, path, fields)
-	s.kind = d.oneOf(n, path, seen, n.Kind == yaml.MappingNode, sinkKinds...)
+	s.kind = d.oneOf(n, path, seen, true, sinkKinds...)
 	if _, ok := seen["remote_write"]; ok && !slices.ContainsFunc(o.Tags, func(t tags.Tag) bool { return t.Name == "instance" }) {
 		d.warnf(seen["remote_write"], join(path, "tags"), "without a tag instance, two servers would write the same series")
 	}
