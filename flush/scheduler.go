@@ -56,7 +56,8 @@ type Config struct {
 	// flush. 0 means 5 s.
 	Linger time.Duration
 	// Initialized reports whether the server is initialized. Until then,
-	// flushes do not merge histograms, but the last one does. Nil means that it always is.
+	// flushes do not merge histograms, except for [Scheduler.FlushNow] and the last one. Nil
+	// means that it always is.
 	Initialized func() bool
 	// Before is called before each snapshot is taken, to refresh gauges.
 	Before []func(now time.Time)
@@ -216,7 +217,9 @@ func (s *Scheduler) FlushForAdmin() {
 	}
 }
 
-// FlushNow flushes outside the schedule, after any flush in progress.
+// FlushNow flushes outside the schedule, after any flush in progress, and merges
+// histograms even if the server is not initialized. When it returns, readers see the new
+// state. Sinks get the snapshot in goroutines that [Scheduler.Run] starts.
 func (s *Scheduler) FlushNow() { s.flush(false) }
 
 // Suspend flushes a last time and leaves all stats but histograms to a
@@ -226,7 +229,7 @@ func (s *Scheduler) Suspend() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	if !s.suspended {
-		s.flushLocked(false)
+		s.flushLocked(false, false)
 		s.suspended = true
 	}
 }
@@ -254,36 +257,36 @@ func (s *Scheduler) tryFlush() {
 		return
 	}
 	defer s.flushing.Unlock()
-	s.flushOrReport(false)
+	s.flushOrReport(false, false)
 }
 
 // flush takes a snapshot and passes it to the sinks. last is set at the end of Run.
 func (s *Scheduler) flush(last bool) {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
-	s.flushOrReport(last)
+	s.flushOrReport(last, true)
 }
 
-// flushOrReport flushes, or reports only histograms while flushes are suspended.
-// s.flushing must be held.
-func (s *Scheduler) flushOrReport(last bool) {
+// flushOrReport flushes, or reports only histograms while flushes are suspended. merge is
+// set if histograms are merged before the server is initialized. s.flushing must be held.
+func (s *Scheduler) flushOrReport(last, merge bool) {
 	if s.suspended { // not even the end of Run is the end of stats that a successor has
 		s.report(store.FlushOptions{HistogramsOnly: true})
 	} else {
-		s.flushLocked(last)
+		s.flushLocked(last, merge)
 	}
 	s.ended.Add(1)
 }
 
-// flushLocked flushes. s.flushing must be held.
-func (s *Scheduler) flushLocked(last bool) {
+// flushLocked flushes; see flushOrReport. s.flushing must be held.
+func (s *Scheduler) flushLocked(last, merge bool) {
 	now := time.Now()
 	defer func() { s.took.Store(int64(time.Since(now))) }()
 	recovered := guard.New(s.cfg.Logger)
 	for _, f := range s.cfg.Before {
 		recovered.Run("before a flush", func() { f(now) })
 	}
-	skip := !last && s.cfg.Initialized != nil && !s.cfg.Initialized()
+	skip := !merge && s.cfg.Initialized != nil && !s.cfg.Initialized()
 	s.report(store.FlushOptions{SkipHistograms: skip, Last: last})
 	s.count++
 	every := uint64(s.cfg.EvictionInterval / s.cfg.Interval)

@@ -330,20 +330,36 @@ func TestEndOfUninitializedServer(t *testing.T) {
 func TestUninitializedServerMergesNoHistograms(t *testing.T) {
 	st := store.New(store.Options{})
 	ready := false
-	s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return ready }})
+	s, err := flush.New(flush.Config{Store: st, OnAdmin: true, Initialized: func() bool { return ready }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := st.Root().Histogram("h", store.Milliseconds)
+	h.Record(1)
+	s.FlushForAdmin()
+	if h.Snapshot().Used {
+		t.Error("merged before the server is initialized")
+	}
+	ready = true
+	s.FlushForAdmin()
+	if !h.Snapshot().Used {
+		t.Error("not merged after")
+	}
+}
+
+// TestFlushNowMergesHistograms: the test of a program flushes a server that does not run,
+// and finds its histograms.
+func TestFlushNowMergesHistograms(t *testing.T) {
+	st := store.New(store.Options{})
+	s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := st.Root().Histogram("h", store.Milliseconds)
 	h.Record(1)
 	s.FlushNow()
-	if h.Snapshot().Used {
-		t.Error("merged before the server is initialized")
-	}
-	ready = true
-	s.FlushNow()
 	if !h.Snapshot().Used {
-		t.Error("not merged after")
+		t.Error("not merged")
 	}
 }
 
