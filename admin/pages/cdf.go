@@ -23,7 +23,7 @@ func (v *view) cdf(s *both, a axis, list []bin) {
 	v.scale(r)
 	v.Put(h("<svg class='plot' role='img' height='"), plotAll, h("' aria-label='Share of the values up to each value; the table of quantiles has the numbers'>"))
 	v.rules(r)
-	v.Put(h("<svg viewBox='0 0 100 "), plotAll, h("' width='100%' height='"), plotAll, h("' preserveAspectRatio='none'><path class='step' d='"),
+	v.Put(h("<svg viewBox='0 0 100 "), plotAll, h("' width='100%' height='"), plotAll, h("' preserveAspectRatio='none'><path class='step dashed' d='"),
 		line(s.Cumulative.Count(), func(b *bin) uint64 { return b.cumulative }), h("'/>"))
 	if s.Interval.Count() > 0 {
 		v.Put(h("<path class='ln' d='"), line(s.Interval.Count(), func(b *bin) uint64 { return b.interval }), h("'/>"))
@@ -34,5 +34,6 @@ func (v *view) cdf(s *both, a axis, list []bin) {
 		v.Put(h("<text x='"), min(max(at, 3), 97), h("%' y='"), plotFloor+17, h("'>"), measuredText(x, unit), h("</text>"))
 	}
 	v.marks(s.Cumulative.Quantiles(nil, quantiles[:]), a, func(x float64) string { return measuredText(x, unit) })
-	v.Put(h("</svg></div>\n<p class='legend'><span>Blue: "), s.bars, h("</span><span>Outline: "), s.outline, h("</span></p>\n"))
+	v.Put(h("</svg></div>\n<p class='legend'><span><svg class='key' aria-hidden='true'><path class='ln' d='M0 5h14'/></svg> "), s.bars,
+		h("</span><span><svg class='key' aria-hidden='true'><path class='step dashed' d='M0 5h14'/></svg> "), s.outline, h("</span><span>Marks: quantiles of the dashed line</span></p>\n"))
 }
