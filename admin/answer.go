@@ -249,9 +249,10 @@ func (s *Server) logFailure(r *Request, err error) {
 }
 
 // loggedTarget returns the target of r for logs. Parameters of mutations can be
-// secret, even if the request was refused before it reached its endpoint.
+// secret, even if the request was refused before it reached its endpoint, or has a
+// mistake in its path.
 func (s *Server) loggedTarget(r *Request) string {
-	if e := s.table.Load().byPath[r.path]; e == nil || !e.Mutates {
+	if e := s.table.Load().byPath[r.path]; e != nil && !e.Mutates {
 		return r.target
 	}
 	_, text, ok := strings.Cut(r.target, "?")

@@ -375,7 +375,7 @@ func TestAccessLog(t *testing.T) {
 }
 
 // TestRefusedMutationsKeepTheirValues checks that the access log hides the values of
-// refused mutations, too.
+// refused mutations, and of requests to a path that does not exist, too.
 func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
@@ -410,6 +410,10 @@ func TestRefusedMutationsKeepTheirValues(t *testing.T) {
 		talk(t, s, refused.raw)
 		want = append(want, fmt.Sprintf("%d /runtime_modify?key&flag", refused.status))
 	}
+	const bearer = "Authorization: Bearer "
+	talk(t, s, request(strings.Replace(first, "?", "/?", 1), "Connection: close", bearer+secret(RoleAdmin)))
+	talk(t, s, request("GET /stats?filter=shown HTTP/1.1", "Connection: close", bearer+secret(RoleAdmin)))
+	want = append(want, "404 /runtime_modify/?key&flag", "200 /stats?filter=shown")
 	waittest.Until(t, "the lines", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) == len(want) })
 	if !slices.Equal(seen, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
