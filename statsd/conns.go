@@ -204,12 +204,15 @@ func (c *connSet) crowded() bool {
 }
 
 // rearm makes every connection compute its read deadline again.
-func (c *connSet) rearm() {
+func (c *connSet) rearm() { c.each((*stream).arm) }
+
+// each calls f with all connections.
+func (c *connSet) each(f func(*stream)) {
 	c.mu.Lock()
 	all := slices.Collect(maps.Keys(c.conns))
 	c.mu.Unlock()
 	for _, st := range all {
-		st.arm()
+		f(st)
 	}
 }
 

@@ -70,6 +70,17 @@ func (st *stream) arm() {
 	_ = st.conn.SetReadDeadline(until) // fails only on a closed connection, which Read reports
 }
 
+// armFirst is arm for a stream without a deadline. The deadline of another stays, so that
+// new connections do not extend the time of idle ones.
+func (st *stream) armFirst() {
+	st.mu.Lock()
+	armed := st.armed
+	st.mu.Unlock()
+	if !armed {
+		st.arm()
+	}
+}
+
 // idled returns why a read that timed out ends the connection, or "".
 func (st *stream) idled() (why string) {
 	switch {
@@ -176,7 +187,7 @@ func (st *stream) start() {
 	s, l, c := st.server, st.l, st.conn
 	l.metrics.active.Inc()
 	if l.conns.crowded() {
-		l.conns.rearm()
+		l.conns.each((*stream).armFirst)
 	}
 	l.streams.Go(func() {
 		why := "panic"

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -350,6 +351,39 @@ func TestReadDeadlines(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNewConnectionsKeepNoIdleOnes: connections that come and go while most slots are
+// taken do not extend the time of idle ones.
+func TestNewConnectionsKeepNoIdleOnes(t *testing.T) {
+	for idle, lives := range map[time.Duration]time.Duration{0: crowdedIdle, 2 * time.Minute: 2 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, Config{})
+			r.l.addr.framing, r.l.cfg.IdleTimeout = lines, idle
+			r.l.conns.init()
+			r.l.conns.total, r.l.conns.perAddr = 10, 10
+			var ended atomic.Int32
+			connect := func() net.Conn {
+				client, server := net.Pipe()
+				r.admit(r.l, server)
+				return client
+			}
+			for range 9 {
+				client := connect()
+				go func() { _, _ = client.Read(make([]byte, 1)); ended.Add(1) }()
+			}
+			for range 20 {
+				time.Sleep(lives / 20)
+				_ = connect().Close()
+			}
+			time.Sleep(time.Second)
+			if n := ended.Load(); n < 4 { // then half of the slots are free
+				t.Errorf("after %v, %d of 9 idle connections have ended, want 4", lives, n)
+			}
+			r.l.conns.drain()
+			r.l.streams.Wait()
+		})
+	}
 }
 
 // TestInputAtTheDeadline: what has arrived when a reader is told that its time is over
