@@ -3,9 +3,11 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -247,5 +249,54 @@ func TestSweepSparesStatsLookedUpSinceTheLast(t *testing.T) {
 		if n := st.Len(store.KindCounter); n != 0 {
 			t.Errorf("%s: %d counters are left", name, n)
 		}
+	}
+}
+
+// TestEndedValuesAreFreed: a block stays as long as one of its stats lives, but the large
+// values of the others do not.
+func TestEndedValuesAreFreed(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	sc := st.ScopeWith("", store.ScopeOptions{TTL: store.TTL{Histogram: time.Minute, Text: time.Minute}})
+	const n = 10
+	var hists [n]weak.Pointer[store.Histogram]
+	var texts [n]weak.Pointer[store.TextReadout]
+	for i := range n {
+		h, x := sc.Histogram(fmt.Sprint("h", i), store.Milliseconds), sc.Text(fmt.Sprint("t", i))
+		h.Record(1)
+		x.Set("a")
+		hists[i], texts[i] = weak.Make(h), weak.Make(x)
+	}
+	v := st.View()
+	for range 2 {
+		st.Flush(store.FlushOptions{}).Close()
+		st.Sweep(false)
+		now = now.Add(2 * time.Minute)
+		sc.Histogram("h3", store.Milliseconds).Record(2)
+		sc.Text("t3").Set("b")
+	}
+	left := func() (n int) {
+		runtime.GC()
+		for i := range hists {
+			if hists[i].Value() != nil {
+				n++
+			}
+			if texts[i].Value() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	if got := left(); got != 2*n {
+		t.Errorf("%d values are left while a view is open, want %d", got, 2*n)
+	}
+	v.Close()
+	if got := left(); got != 2 {
+		t.Errorf("%d values are left, want those of the two stats that live", got)
+	}
+	st.Flush(store.FlushOptions{}).Close()
+	c, _ := st.View().Find("h3")
+	if got := c.Histogram().Snapshot().Cumulative.Count(); got != 3 || sc.Text("t3").Value() != "b" {
+		t.Errorf("the stat that lives has %d values", got)
 	}
 }

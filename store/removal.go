@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"slices"
+	"sync/atomic"
 
 	"github.com/statsd-admin/statsd-admin/internal/schedule"
 )
@@ -359,6 +360,28 @@ func (s *Store) release(ids []id) {
 		}
 	}
 	s.names.trim()
+	for index, gone := range bitsByBlock(ids) {
+		switch b := s.blocks.At(int(index)); {
+		case b == nil: // dropped
+		case b.variant == variantHistogram:
+			replaceShared(&b.hists, gone, (*s.null.hists.Load())[variantHistogram])
+		case b.variant == variantText:
+			replaceShared(&b.texts, gone, (*s.null.texts.Load())[variantText])
+		}
+	}
+}
+
+// replaceShared puts a null stat in the places of ended ones in a list that is read
+// without a lock: histograms and texts can be large, and their block stays as long as one
+// stat in it lives.
+func replaceShared[T any](list *atomic.Pointer[[]T], gone *bitset, null T) {
+	l := slices.Clone(*list.Load())
+	for i := range l {
+		if gone.has(i) {
+			l[i] = null
+		}
+	}
+	list.Store(&l)
 }
 
 // releaseTags releases the family and the tag names of a record.
