@@ -405,7 +405,8 @@ type lossy struct {
 
 func (l lossy) Report() report.Report { return l.report }
 
-// TestFindingsSettle expects losses to be warnings for an hour, and then notes.
+// TestFindingsSettle expects losses to be warnings for an hour, and then notes. The state of a
+// sink shows them only in the flush that had them.
 func TestFindingsSettle(t *testing.T) {
 	now := testNow
 	st := store.New(store.Options{Now: func() time.Time { return now }})
@@ -474,6 +475,13 @@ func TestFindingsSettle(t *testing.T) {
 		c.Inc()
 		flushed()
 		expect(fmt.Sprint("after loss ", i), 1)
+		state := "nothing sent yet"
+		if i < 2 { // packets of the sink
+			state = "losing packets"
+		}
+		if got := string(srv.Request("GET", Prefix+"server?tsv=sinks", nil).Body); !strings.Contains(got, "\na\t"+state+"\t") {
+			t.Errorf("after loss %d: %q, want %s", i, got, state)
+		}
 		for range 62 {
 			flushed()
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
+	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // sinks returns the sinks by name, none if the client may not see them.
@@ -50,6 +51,18 @@ func (v *view) sinkFindings() (found []finding) {
 	return found
 }
 
+// losing reports whether a sink lost packets in the last flush, such as packets to a UDP
+// port where nobody listens.
+func (v *view) losing(sink string) (lost bool) {
+	v.stats(func(list *store.View) {
+		for _, name := range [...]string{"sink.dropped_packets.sink.", "sink.lost_packets.sink."} {
+			c, ok := list.Find(name + sink)
+			lost = lost || ok && v.spark(&c).latest > 0
+		}
+	})
+	return lost
+}
+
 // sinkTable appends the sinks and whether they deliver.
 func (v *view) sinkTable() {
 	list := v.sinks()
@@ -77,9 +90,12 @@ func (v *view) sinkTable() {
 			}
 			meaning, state := "ok", "sending"
 			why, failed := sinkFailure(d)
-			if failed {
+			switch {
+			case failed:
 				meaning, state = "bad", "cannot send"
-			} else if d.LastSent.IsZero() {
+			case v.losing(x.Name):
+				meaning, state = "warn", "losing packets"
+			case d.LastSent.IsZero():
 				meaning, state = "quiet", "nothing sent yet"
 			}
 			g.cell(state, func() {
