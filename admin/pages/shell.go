@@ -2,6 +2,7 @@ package pages
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,7 +157,7 @@ func (v *view) header(name string) {
 	v.Put(h("</fieldset>"))
 	v.refresh()
 	v.Put(h("<button type='button' id='pause' aria-pressed='false'"))
-	if !v.moves {
+	if !v.moves && !slices.Contains(v.scripts, "circuits.js") {
 		v.Put(h(" hidden"))
 	}
 	v.Put(h(">Pause</button><button type='button' id='help-button' aria-haspopup='dialog' title='Keyboard shortcuts'>?</button></div>\n</header>\n"))

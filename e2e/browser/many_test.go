@@ -288,6 +288,16 @@ func TestCircuitTiles(t *testing.T) {
 	}
 	f.CloseClientConnections()
 	p.until(tile + ".innerText.includes('11,199')")
+	// Paused, the page has no stream, also when its address is opened again.
+	p.press("#pause")
+	p.until("document.querySelector('#pause').textContent === 'Go live' && location.search === '?pause=1'")
+	p.ready(f.URL + "/ui/circuits?pause=1")
+	p.until("document.querySelector('#pause').textContent === 'Go live'")
+	if got := eval[[]string](p, "performance.getEntriesByType('resource').map((e) => e.name).filter((x) => x.endsWith('circuit_event_stream'))"); len(got) > 0 || strings.Contains(text199(), "1,199") {
+		t.Errorf("a paused page reads %q", got)
+	}
+	p.key("p")
+	p.until(tile + ".innerText.includes('21,199') && location.search === ''")
 }
 
 // TestDaysLeftInAllTimeZones: the words for the end of a certificate do not depend on

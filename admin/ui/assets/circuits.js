@@ -1,7 +1,10 @@
 // Fills the tiles from the event stream, with a line of the requests of the last two
 // minutes.
 
-const words = { none: 'no requests', low: 'errors low', errors: 'errors' };
+const { parameter } = await import(document.querySelector('script[src$="/admin.js"]').src);
+
+const words = { none: 'no requests', low: 'errors low', errors: 'errors', pause: 'Pause', live: 'Go live' };
+const button = document.getElementById('pause');
 const tiles = document.getElementById('tiles');
 const points = 120;
 const byName = new Map([...(tiles?.querySelectorAll('.tile') ?? [])].map((tile) => [tile.dataset.cluster, { tile, past: [] }]));
@@ -51,28 +54,32 @@ function show(data) {
   }
 }
 
-function open() {
-  if (source === null && !document.hidden) {
+// toggle opens the stream, or closes it while nobody looks or the user has paused it.
+function toggle() {
+  const paused = parameter('pause') !== '';
+  button.textContent = paused ? words.live : words.pause;
+  button.setAttribute('aria-pressed', String(paused));
+  if (document.hidden || paused) {
+    source?.close();
+    source = null;
+  } else if (source === null) {
     source = new EventSource(tiles.dataset.events);
     source.addEventListener('message', (event) => show(JSON.parse(event.data)));
     source.addEventListener('error', () => {
       if (source?.readyState === EventSource.CLOSED) { // refused: the browser does not try again
         source = null;
-        setTimeout(open, 5000);
+        setTimeout(toggle, 5000);
       }
     });
   }
 }
 
 if (tiles?.dataset.events) {
-  document.addEventListener('visibilitychange', () => {
-    if (document.hidden) {
-      source?.close();
-      source = null;
-    } else {
-      open();
-    }
+  button.addEventListener('click', () => {
+    parameter('pause', parameter('pause') ? '' : '1');
+    toggle();
   });
-  document.addEventListener('recovered', open);
-  open();
+  document.addEventListener('visibilitychange', toggle);
+  document.addEventListener('recovered', toggle);
+  toggle();
 }
