@@ -67,7 +67,7 @@ func table() []row {
 	}
 }
 
-// Add adds the pages to srv. It returns an error if one of their paths is
+// Add adds the pages to srv. It returns an error if any of their paths is
 // taken.
 func Add(srv *admin.Server) error {
 	s := &site{srv: srv, rows: table()}
