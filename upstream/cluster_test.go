@@ -379,7 +379,7 @@ func TestPanicThresholdByRuntime(t *testing.T) {
 	r, c := started(t, func(c *Config) { c.Runtime = rt }, static("c", 2, "common_lb_config: {healthy_panic_threshold: {value: 60}, update_merge_window: 0s}"))
 	h := c.Sets()[0].Hosts[0]
 	h.SetFlags(status.FailedOutlierCheck)
-	c.healthChanged(h)
+	c.healthChanged(h, 0)
 	if got := picks(c, 4); !strings.Contains(got, "1") {
 		t.Errorf("picks %s, want a panic", got)
 	}
@@ -390,7 +390,7 @@ func TestPanicThresholdByRuntime(t *testing.T) {
 		t.Errorf("picks %s, want no panic", got)
 	}
 	h.ClearFlags(status.FailedOutlierCheck)
-	c.healthChanged(h)
+	c.healthChanged(h, 0)
 	rt.set("upstream.healthy_panic_threshold", 1000) // more than all hosts
 	r.RuntimeChanged()
 	picks(c, 4)
@@ -659,6 +659,21 @@ func TestMoveHost(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"membership_change": 1, "membership_total": 1})
 }
 
+// TestHostsThatFailTogether ejects several hosts in one interval: connections to each of
+// them are closed, whichever was published first.
+func TestHostsThatFailTogether(t *testing.T) {
+	r, c := started(t, nil, static("c", 4, "close_connections_on_host_health_failure: true\n"+
+		"outlier_detection: {max_ejection_percent: 100, consecutive_5xx: 1000, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_minimum_hosts: 1, failure_percentage_request_volume: 1}"))
+	for i, h := range c.Sets()[0].Hosts {
+		h.ReportCode(200 + i/2*300)
+	}
+	r.events()
+	c.detector.Tick(time.Now())
+	if got := r.events(); strings.Count(got, "close c") != 2 {
+		t.Errorf("told %q, want connections to both failed hosts closed", got)
+	}
+}
+
 func TestOnlyTurningUnhealthyClosesConnections(t *testing.T) {
 	r, c := started(t, nil, static("c", 2, "close_connections_on_host_health_failure: true"))
 	h := c.Sets()[0].Hosts[0]
@@ -675,9 +690,10 @@ func TestOnlyTurningUnhealthyClosesConnections(t *testing.T) {
 		{0, status.FailedOutlierCheck, "health c 10.0.0.1:80"},
 		{status.FailedOutlierCheck, 0, "health c 10.0.0.1:80\nclose c 10.0.0.1:80"},
 	} {
+		before := h.Flags()
 		h.SetFlags(tt.set)
 		h.ClearFlags(tt.clear)
-		c.healthChanged(h)
+		c.healthChanged(h, before)
 		if got := r.events(); got != tt.want {
 			t.Errorf("step %d: told %q, want %q", i, got, tt.want)
 		}

@@ -179,7 +179,7 @@ func (c *Cluster) hostsChanged(added, removed []*host.Host) {
 func (c *Cluster) checkDone(r health.Report) {
 	h := r.Host
 	if r.Transition == health.Changed {
-		c.healthChanged(h)
+		c.healthChanged(h, r.Before)
 	}
 	if r.Outcome.Kind == health.Passed && c.detector != nil {
 		c.detector.CheckPassed(h)
@@ -191,35 +191,20 @@ func (c *Cluster) checkDone(r health.Report) {
 	}
 }
 
-// healthChanged publishes a change of the flags of h.
-func (c *Cluster) healthChanged(h *host.Host) {
-	p := int(h.Priority())
+// healthChanged publishes a change of the flags of h, which were before until then.
+func (c *Cluster) healthChanged(h *host.Host, before status.Flags) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return
 	}
-	failed := c.config.CloseOnHealthFailure && c.classLocked(p, h) != status.Unhealthy && h.Flags().Health() == status.Unhealthy
-	c.refreshLocked(p)
+	c.refreshLocked(int(h.Priority()))
 	c.mu.Unlock()
 	c.env.Hooks.HealthChanged(c, h)
-	if failed {
+	if c.config.CloseOnHealthFailure && before.Health() != status.Unhealthy && h.Health() == status.Unhealthy {
 		c.endTunnels(h)
 		c.env.Hooks.CloseConnections(c, h)
 	}
-}
-
-// classLocked returns the health of h in the set of priority p. c.mu must be held.
-func (c *Cluster) classLocked(p int, h *host.Host) status.Health {
-	if sets := *c.sets.Load(); p < len(sets) {
-		switch s := sets[p]; {
-		case slices.Contains(s.Healthy, h):
-			return status.Healthy
-		case slices.Contains(s.Degraded, h):
-			return status.Degraded
-		}
-	}
-	return status.Unhealthy
 }
 
 func (c *Cluster) removeHosts(gone ...*host.Host) {

@@ -95,7 +95,7 @@ func TestBalancingSettingsAreInForce(t *testing.T) {
 				for _, i := range tt.sick {
 					h := c.Sets()[0].Hosts[i-1]
 					h.SetFlags(status.FailedOutlierCheck)
-					c.healthChanged(h)
+					c.healthChanged(h, 0)
 				}
 				time.Sleep(time.Minute) // beyond the merge window
 				got := map[string]int{}

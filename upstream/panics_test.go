@@ -222,13 +222,13 @@ func TestLateChangesPanic(t *testing.T) {
 		r, c := started(t, func(o *Config) { o.Logger = panics.Logger() }, static("c", 2*fewHosts, ""))
 		defer r.Close()
 		all := c.Sets()[0].Hosts
-		c.healthChanged(all[0])
-		c.healthChanged(all[1]) // waits
+		c.healthChanged(all[0], 0)
+		c.healthChanged(all[1], 0) // waits
 		sets := c.sets.Swap(nil)
 		panics.Caught("health of hosts")
 		c.sets.Store(sets)
 		all[2].SetFlags(status.FailedActiveHC)
-		c.healthChanged(all[2])
+		c.healthChanged(all[2], 0)
 		time.Sleep(healthEvery)
 		synctest.Wait()
 		r.check("cluster.c.", map[string]uint64{"membership_healthy": 2*fewHosts - 1})

@@ -20,7 +20,7 @@ func TestManyHostsFailTogether(t *testing.T) {
 		all := c.Sets()[0].Hosts
 		for _, h := range all[:600] {
 			h.SetFlags(status.FailedActiveHC)
-			c.healthChanged(h)
+			c.healthChanged(h, 0)
 			sets[c.Sets()[0]] = true
 		}
 		if len(sets) != 1 || len(c.Sets()[0].Healthy) != 999 {
@@ -35,7 +35,7 @@ func TestManyHostsFailTogether(t *testing.T) {
 		time.Sleep(healthEvery)
 		before := c.Sets()[0]
 		all[0].ClearFlags(status.FailedActiveHC)
-		if c.healthChanged(all[0]); c.Sets()[0] == before {
+		if c.healthChanged(all[0], 0); c.Sets()[0] == before {
 			t.Error("a single change is not shown at once")
 		}
 	})

@@ -250,7 +250,7 @@ func TestTunnelsToFailedHosts(t *testing.T) {
 		}
 		cl.endTunnels(host.New(host.Spec{})) // another host
 		h.SetFlags(status.FailedActiveHC)
-		cl.healthChanged(h)
+		cl.healthChanged(h, 0)
 		if !ends {
 			if err := pass(); err != nil {
 				t.Errorf("the tunnel has ended: %v", err)

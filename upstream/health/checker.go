@@ -98,6 +98,7 @@ type Report struct {
 	Host       *host.Host
 	Outcome    Outcome
 	Transition Transition
+	Before     status.Flags // of the host, before the check was applied
 }
 
 // Config configures a [Checker].

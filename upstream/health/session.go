@@ -100,7 +100,7 @@ func (s *session) round(ctx context.Context) {
 		o.Kind = Timeout
 	}
 
-	t, events, ok := s.judge(o)
+	r, events, ok := s.judge(o)
 	if !ok {
 		s.close()
 		return
@@ -116,26 +116,27 @@ func (s *session) round(ctx context.Context) {
 	}
 	s.host.SetLastCheck(check)
 	// Reported before the next check is scheduled, so reports are in order.
-	s.report(Report{s.host, o, t}, events)
-	s.arrange(s.k.delay(s.host, passed, t))
+	s.report(r, events)
+	s.arrange(s.k.delay(s.host, passed, r.Transition))
 }
 
 // judge applies an outcome, unless the session was stopped.
-func (s *session) judge(o Outcome) (t Transition, events []Event, ok bool) {
+func (s *session) judge(o Outcome) (r Report, events []Event, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return 0, nil, false
+		return r, nil, false
 	}
-	t, events = s.apply(o)
-	return t, events, true
+	r = Report{Host: s.host, Outcome: o, Before: s.host.Flags()}
+	r.Transition, events = s.apply(o)
+	return r, events, true
 }
 
 // passive records a failure that was not found by a check.
 func (s *session) passive() {
 	o := Outcome{Kind: Passive, Exclude: true}
-	if t, events, ok := s.judge(o); ok {
-		s.report(Report{s.host, o, t}, events)
+	if r, events, ok := s.judge(o); ok {
+		s.report(r, events)
 	}
 }
 

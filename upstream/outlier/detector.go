@@ -37,9 +37,9 @@ type Config struct {
 	Runtime config.Runtime
 	// Rand returns uniform random numbers; nil means math/rand/v2.
 	Rand func() uint64
-	// Changed is called with each host that is ejected or returns, unless it is nil. No
-	// lock is held, so it can call the detector.
-	Changed func(h *host.Host)
+	// Changed is called with each host that is ejected or returns and its flags before
+	// that, unless it is nil. No lock is held, so it can call the detector.
+	Changed func(h *host.Host, before status.Flags)
 	// Log is called for each return and each ejection, enforced or not, without a lock
 	// held, unless it is nil.
 	Log func(Event)
@@ -84,7 +84,7 @@ func New(c Config) *Detector {
 		c.Runtime = config.NoRuntime{}
 	}
 	if c.Changed == nil {
-		c.Changed = func(*host.Host) {}
+		c.Changed = func(*host.Host, status.Flags) {}
 	}
 	if c.Log == nil {
 		c.Log = func(Event) {}
@@ -167,12 +167,18 @@ func (d *Detector) Close() {
 // after collects notifications to send once the lock is released.
 type after struct {
 	events  []Event
-	changed []*host.Host
+	changed []changed
+}
+
+// changed is a host whose flags were changed.
+type changed struct {
+	host   *host.Host
+	before status.Flags
 }
 
 func (d *Detector) notify(a after) {
-	for _, h := range a.changed {
-		d.c.Changed(h)
+	for _, x := range a.changed {
+		d.c.Changed(x.host, x.before)
 	}
 	for _, e := range a.events {
 		d.c.Log(e)
@@ -236,10 +242,9 @@ func (d *Detector) detect(m *monitor, e Event, a *after) {
 	if times(base, m.backoff) < saturatingAdd(d.duration(maxMS), base) {
 		m.backoff++
 	}
-	m.host.SetFlags(status.FailedOutlierCheck)
+	a.changed = append(a.changed, changed{m.host, m.host.SetFlags(status.FailedOutlierCheck)})
 	e.Enforced, e.Ejections = true, m.ejections
 	a.events = append(a.events, e)
-	a.changed = append(a.changed, m.host)
 }
 
 func times(d time.Duration, n uint64) time.Duration {
@@ -265,8 +270,7 @@ func (d *Detector) release(m *monitor, now time.Time, a *after) {
 	m.gateway.Store(0)
 	m.localFailures.Store(0)
 	m.returnedAt = now
-	m.host.ClearFlags(status.FailedOutlierCheck)
-	a.changed = append(a.changed, m.host)
+	a.changed = append(a.changed, changed{m.host, m.host.ClearFlags(status.FailedOutlierCheck)})
 	a.events = append(a.events, Event{Time: now, Host: m.host, Ejections: m.ejections, SinceLast: max(now.Sub(m.ejectedAt), 0)})
 }
 

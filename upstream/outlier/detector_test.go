@@ -55,7 +55,7 @@ func newRig(n int, change func(*config.Outlier), rnd func() uint64) *rig {
 	r.d = New(Config{
 		Settings: &s, Stats: st, Rand: rnd,
 		Runtime: upstreamtest.Runtime(r.runtime),
-		Changed: func(h *host.Host) {
+		Changed: func(h *host.Host, _ status.Flags) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.changed = append(r.changed, h)
