@@ -187,7 +187,7 @@ func (c *Cluster) checkDone(r health.Report) {
 	c.firstCheckDone(h)
 	const gone = status.FailedActiveHC | status.PendingDynamicRemoval
 	if h.Flags()&gone == gone && c.config.Type == config.EDSDiscovery {
-		c.removeHosts(h)
+		c.removeHosts(func(x *host.Host) bool { return x == h && x.Flags()&gone == gone }) // it may have come back by then
 	}
 }
 
@@ -207,21 +207,19 @@ func (c *Cluster) healthChanged(h *host.Host, before status.Flags) {
 	}
 }
 
-func (c *Cluster) removeHosts(gone ...*host.Host) {
+// removeHosts removes the hosts for which goes returns true, which it asks while no
+// update is under way.
+func (c *Cluster) removeHosts(goes func(*host.Host) bool) {
 	c.updating.Lock()
 	defer c.updating.Unlock()
 	c.mu.Lock()
 	var removed []*host.Host
-	goes := make(map[*host.Host]bool, len(gone))
-	for _, h := range gone {
-		goes[h] = true
-	}
 	for _, priorities := range c.groups {
 		for p, list := range priorities {
 			// Published sets keep the old list.
 			kept := make([]*host.Host, 0, len(list))
 			for _, h := range list {
-				if goes[h] {
+				if goes(h) {
 					removed = append(removed, h)
 				} else {
 					kept = append(kept, h)

@@ -72,8 +72,12 @@ func (c *Cluster) sweep() {
 		case <-c.ctx.Done():
 			return
 		case <-t:
-			if gone := c.original.Sweep(); len(gone) > 0 {
-				c.removeHosts(gone...)
+			gone := make(map[*host.Host]bool)
+			for _, h := range c.original.Sweep() {
+				gone[h] = true
+			}
+			if len(gone) > 0 {
+				c.removeHosts(func(h *host.Host) bool { return gone[h] })
 			}
 		}
 	}
