@@ -113,7 +113,7 @@ type Manager struct {
 
 	mu          sync.Mutex
 	handles     map[string]*Handle // active or warming
-	waiting     []*Cluster         // not started; only secondary ones after the start
+	waiting     []*Cluster         // not started; only secondary ones after the start, none once initialized
 	unready     map[*Cluster]bool  // true: primary
 	primaries   int                // of unready
 	actives     int                // handles with an active cluster
@@ -382,10 +382,10 @@ func (c *Cluster) primary() bool {
 	return c.config.Type != config.EDSDiscovery || c.config.EDS == nil || c.config.EDS.Source.Kind == config.SourcePath
 }
 
-// beginLocked returns the cluster if it can start now, else it queues it. m.mu must be
-// held.
+// beginLocked returns the cluster if it can start now, else it queues it: secondary
+// clusters wait only until all clusters were ready once. m.mu must be held.
 func (m *Manager) beginLocked(c *Cluster) []*Cluster {
-	if !m.started || !c.primary() && m.primaries > 0 {
+	if !m.started || !m.initialized && !c.primary() && m.primaries > 0 {
 		m.waiting = append(m.waiting, c)
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
@@ -95,6 +96,7 @@ func TestSourcesSayWhetherTheyDepend(t *testing.T) {
 				return s, err
 			}
 		})
+		r.Expect() // the start goes on
 		r.Start()
 		r.add(byDNS("first"), byEDS("c", ""))
 		first := r.source("first")
@@ -133,6 +135,7 @@ func TestReadyTwice(t *testing.T) {
 
 func TestSecondaryAddedWhilePrimariesWait(t *testing.T) {
 	r := newRig(t, nil)
+	r.Expect() // the start goes on
 	r.Start()
 	r.add(byDNS("first"), byEDS("second", ""))
 	first := r.source("first")
@@ -716,4 +719,23 @@ func TestStopDiscoveryEndsLargeRings(t *testing.T) {
 	r.Start()
 	r.check("cluster.a.ring_hash_lb.", map[string]uint64{"size": 0})
 	r.check("cluster.a.", map[string]uint64{"membership_total": 1})
+}
+
+// TestLaterClustersDoNotWaitForEachOther adds a primary cluster that finds no hosts once
+// all others are ready. A secondary one is requested nevertheless.
+func TestLaterClustersDoNotWaitForEachOther(t *testing.T) {
+	r := newRig(t, nil)
+	r.Start()
+	<-r.Ready()
+	r.add("name: never\nconnect_timeout: 1s\ntype: STRICT_DNS\nload_assignment: {cluster_name: never, endpoints: []}", byEDS("c", ""))
+	r.source("never")
+	select {
+	case c := <-r.sources["c"].started:
+		c.DiscoveryDone()
+	case <-time.After(10 * time.Second):
+		t.Fatal("the source of the secondary cluster is not started")
+	}
+	if r.Cluster("c") == nil {
+		t.Error("the cluster is not active")
+	}
 }
