@@ -257,7 +257,11 @@ func (p *pool) take(ctx context.Context) (*client, error) {
 		}
 		if !errors.Is(err, upstream.ErrOverflow) {
 			p.give(nil) // another waiter may try what this one was woken for
-			stats.RqPendingFailureEject.Inc()
+			if ctx.Err() == context.Canceled {
+				stats.RqCancelled.Inc()
+			} else {
+				stats.RqPendingFailureEject.Inc()
+			}
 			return nil, err
 		}
 		turn := make(chan *client, 1)

@@ -18,6 +18,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 	"github.com/statsd-admin/statsd-admin/upstream/lb"
+	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
 const (
@@ -159,6 +160,7 @@ type exchange struct {
 type try struct {
 	x     *exchange
 	host  *host.Host // nil if none was found
+	ours  bool       // the client or this machine kept it from the host
 	begin time.Time
 	until time.Time // zero: no deadline
 	last  bool      // until is the deadline of the exchange
@@ -308,7 +310,11 @@ func (a *try) connect() error {
 	}
 	if err != nil {
 		a.retry = !errors.Is(err, upstream.ErrOverflow) && x.r.Context().Err() == nil
+		failed, ok := errors.AsType[*transport.Error](err)
+		a.ours = ok && failed.Local
 		switch late := errors.Is(err, context.DeadlineExceeded); {
+		case errors.Is(x.r.Context().Err(), context.Canceled):
+			a.ours, a.end.Status = true, 0 // the client is gone
 		case late && a.long:
 			x.cluster.Stats().RqMaxDurationReached.Inc()
 			a.end.Status, a.retry = http.StatusRequestTimeout, false
@@ -485,7 +491,11 @@ func (a *try) finish(err error) {
 			cl.TimeoutBudgetPerTry(a.end.Took, x.t.PerTryTimeout)
 		}
 	} else {
-		cl.RequestRefused(a.host, a.end)
+		h := a.host
+		if a.ours {
+			h = nil
+		}
+		cl.RequestRefused(h, a.end)
 	}
 	if retried {
 		return

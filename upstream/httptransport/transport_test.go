@@ -184,9 +184,24 @@ func TestBrokenBodiesOfClientsChargeNoHost(t *testing.T) {
 	if _, err := r.RoundTrip(request(t, "GET", "").WithContext(ctx)); err == nil {
 		t.Error("no error after the client left")
 	}
-	r.check(map[string]int{"upstream_rq_active": 0, "upstream_cx_protocol_error": 0, "upstream_rq_rx_reset": 0})
-	if n := r.host(0).Stats.RqSuccess.Value(); n != 0 {
-		t.Errorf("%d successes", n)
+	r.check(map[string]int{
+		"upstream_rq_active": 0, "upstream_cx_protocol_error": 0, "upstream_rq_rx_reset": 0, "upstream_rq_5xx": 0,
+		"upstream_rq_tx_reset": 1, "upstream_rq_cancelled": 1, "upstream_rq_pending_failure_eject": 0,
+	})
+	if s := &r.host(0).Stats; s.RqSuccess.Value()+s.RqError.Value() != 0 {
+		t.Errorf("%d successes, %d errors", s.RqSuccess.Value(), s.RqError.Value())
+	}
+}
+
+// TestLackOfThisMachineChargesNoHost: the source address is not of this machine.
+func TestLackOfThisMachineChargesNoHost(t *testing.T) {
+	r := newRig(t, "upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}", "127.0.0.1:1")
+	if _, err := r.RoundTrip(request(t, "GET", "")); err == nil {
+		t.Error("no error")
+	}
+	r.check(map[string]int{"bind_errors": 1, "upstream_rq_503": 1, "upstream_rq_pending_failure_eject": 1, "upstream_rq_cancelled": 0})
+	if n := r.host(0).Stats.RqError.Value(); n != 0 {
+		t.Errorf("%d errors of the host", n)
 	}
 }
 
