@@ -41,6 +41,7 @@ func (s *Store) Flush(o FlushOptions) *Snapshot {
 		Interval: s.followClock(now),
 		Last:     o.Last,
 		totals:   o.Totals,
+		merged:   new(merged),
 	}
 	var ended []id
 	snap.view, ended, snap.ended = s.viewOfFlush(o.HistogramsOnly)

@@ -12,6 +12,7 @@ import "github.com/statsd-admin/statsd-admin/histogram"
 func (snap *Snapshot) Join(next *Snapshot) *Snapshot {
 	j := *next
 	j.Interval += snap.Interval
+	j.merged = new(merged)
 	j.counters = joinChanges(snap.counters, next.counters, func(c *counterChange) id { return c.x },
 		func(a, b counterChange) counterChange { return counterChange{b.x, b.total, a.delta + b.delta} })
 	j.gauges = joinChanges(snap.gauges, next.gauges, func(c *gaugeChange) id { return c.x },

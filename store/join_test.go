@@ -10,6 +10,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/histogram"
 	"github.com/statsd-admin/statsd-admin/internal/clocktest"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 )
 
 // contents lists the changes of a snapshot.
@@ -77,6 +78,73 @@ func TestJoinIsOneFlush(t *testing.T) {
 	}
 	if n := often.OpenViews(); n != 0 {
 		t.Errorf("%d views are open", n)
+	}
+}
+
+// TestSuccessorsAreOneChange: stats of the same name and tags that follow each other are one
+// change, whether they are in one flush or in joined ones, and wherever they are in memory.
+func TestSuccessorsAreOneChange(t *testing.T) {
+	for _, oneFlush := range []bool{true, false} {
+		st := store.New(store.Options{})
+		st.KeepEnded()
+		other := st.ScopeWith("", store.ScopeOptions{Evict: true})
+		for _, name := range []string{"a", "b"} { // opens the blocks of a class
+			other.Counter(name)
+			other.Gauge(name + "g")
+			other.Histogram(name+"h", store.Bytes)
+		}
+		var first, last, joined *store.Snapshot
+		flush := func() {
+			snap := st.Flush(store.FlushOptions{})
+			if joined == nil {
+				first, joined = snap, snap
+				return
+			}
+			if joined = joined.Join(snap); last != nil {
+				last.Close()
+			}
+			last = snap
+		}
+		for n := range uint64(4) {
+			sc := st.ScopeWith("s", store.ScopeOptions{Evict: n%2 != 0})
+			sc.Counter("c").Add(n + 1)
+			sc.Gauge("g").Set(10 * (n + 1))
+			sc.Histogram("h", store.Bytes).Record(n)
+			if n == 0 {
+				sc.Counter("only").Inc()
+			}
+			if n < 2 {
+				sc.Histogram("unit", []store.Unit{store.Bytes, store.Milliseconds}[n]).Record(n)
+			}
+			if n%2 == 0 {
+				sc.Counter("tagged", tags.Tag{Name: "x", Value: "y"}).Inc()
+			} else {
+				sc.Counter("tagged.x.y").Inc()
+			}
+			if !oneFlush {
+				flush()
+			}
+			if n < 3 {
+				sc.Close()
+			}
+		}
+		flush()
+		want := []string{
+			"s.c +10", "s.g =40", "s.h 4 6", "s.only +1", "s.tagged.x.y +2", "s.tagged.x.y +2",
+			"s.unit 1 0", "s.unit 1 1",
+		}
+		for range 2 {
+			if got := contents(joined); !slices.Equal(got, want) {
+				t.Errorf("one flush %t: %q, want\n%q", oneFlush, got, want)
+			}
+		}
+		first.Close()
+		if last != nil {
+			last.Close()
+		}
+		if n := st.OpenViews(); n != 0 {
+			t.Errorf("%d views are open", n)
+		}
 	}
 }
 

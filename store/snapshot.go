@@ -24,6 +24,7 @@ type Snapshot struct {
 	texts      []textValue
 	kept       []*keptBlock // by block index; see FlushOptions.Totals
 	ended      []id         // since the flush before; see KeepNames
+	merged     *merged
 }
 
 type counterChange struct {
@@ -55,12 +56,14 @@ type keptBlock struct {
 
 // CounterChanges calls yield with each counter that grew in the interval, and
 // with its growth, until yield returns false. The cursor has the value as of the
-// flush.
+// flush. The growth of a counter that ended is part of that of a counter with the
+// same name and tags that grew too.
 func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 	c := snap.cursor()
 	c.flushed = true
-	ahead := aheadOf(c, snap.counters)
-	for n, ch := range snap.counters {
+	list := snap.changes().counters
+	ahead := aheadOf(c, list)
+	for n, ch := range list {
 		ahead.before(n)
 		if !yield(c.read(ch.x, ch.total), ch.delta) {
 			return
@@ -70,7 +73,8 @@ func (snap *Snapshot) CounterChanges(yield func(c *Cursor, delta uint64) bool) {
 
 // GaugeChanges calls yield with each gauge that was written in the interval and
 // is not hidden, until yield returns false. The cursor has the value as of the
-// flush.
+// flush. A gauge that ended is left out if one with the same name and tags was
+// written too.
 func (snap *Snapshot) GaugeChanges(yield func(c *Cursor) bool) {
 	snap.changedGauges(false, yield)
 }
@@ -83,8 +87,9 @@ func (snap *Snapshot) HiddenGaugeChanges(yield func(c *Cursor) bool) {
 func (snap *Snapshot) changedGauges(hidden bool, yield func(c *Cursor) bool) {
 	c := snap.cursor()
 	c.flushed = true
-	ahead := aheadOf(c, snap.gauges)
-	for n, ch := range snap.gauges {
+	list := snap.changes().gauges
+	ahead := aheadOf(c, list)
+	for n, ch := range list {
 		ahead.before(n)
 		if c.read(ch.x, ch.raw); c.Hidden() == hidden && !yield(c) {
 			return
@@ -104,10 +109,11 @@ func (snap *Snapshot) Texts(yield func(c *Cursor, value string) bool) {
 }
 
 // HistogramChanges calls yield with each histogram that recorded values in the
-// interval, and with its state as of the flush, until yield returns false.
+// interval, and with its state as of the flush, until yield returns false. The
+// interval includes that of one with the same name and tags that ended.
 func (snap *Snapshot) HistogramChanges(yield func(c *Cursor, h *histogram.Snapshot) bool) {
 	c := snap.cursor()
-	for _, ch := range snap.histograms {
+	for _, ch := range snap.changes().histograms {
 		if !yield(c.read(ch.x, 0), ch.h) {
 			return
 		}

@@ -271,6 +271,28 @@ func TestFlushesHaveTheirOwnSecond(t *testing.T) {
 	}
 }
 
+// TestSuccessorsShareALine: Graphite keeps one value of a path for a time, so the increments
+// and values of an ended stat and of its successor are in one line.
+func TestSuccessorsShareALine(t *testing.T) {
+	st := store.New(store.Options{})
+	st.KeepEnded()
+	for n := range uint64(2) {
+		sc := st.Scope("s")
+		sc.Counter("c").Add(n + 3)
+		sc.Histogram("h", store.Bytes).Record(n + 3)
+		if n == 0 {
+			sc.Close()
+		}
+	}
+	text := string(output(t, Config{Percentiles: []float64{}}, st))
+	for _, line := range []string{"s.c 7 ", "s.h.count 2 ", "s.h.sum 7 "} {
+		path, _, _ := strings.Cut(line, " ")
+		if !strings.Contains(text, line) || strings.Count(text, path+" ") != 1 {
+			t.Errorf("no single line %q in\n%s", line, text)
+		}
+	}
+}
+
 // TestLongFlushesAreSplit: no packet is too long, none has a part of a line.
 func TestLongFlushesAreSplit(t *testing.T) {
 	st := store.New(store.Options{})
