@@ -88,16 +88,14 @@ func (w *Walk) Flush(snap *store.Snapshot, to Visitor) {
 			}
 		})
 	}
-	snap.Ended(func(c *store.Cursor) bool {
-		k := c.Kind()
-		if !w.sends(c, k) || replaced[c.ID()] {
-			return true
+	w.ended(snap, func(c *store.Cursor) {
+		if replaced[c.ID()] {
+			return
 		}
 		if full {
-			to.Write(snap, c, k, w.at)
+			to.Write(snap, c, c.Kind(), w.at)
 		}
-		to.End(c, k, w.at+1)
-		return true
+		to.End(c, c.Kind(), w.at+1)
 	})
 	if snap.Last {
 		w.all(v, func(c *store.Cursor, k store.Kind) { to.End(c, k, w.at+1) })
@@ -110,30 +108,68 @@ func (w *Walk) sends(c *store.Cursor, k store.Kind) bool {
 	return k != store.KindText && !c.Hidden() && c.Used() && w.Filter.AllowsStat(k, c)
 }
 
+// series identifies the stats that follow each other under a name.
+type series struct {
+	name    string
+	kind    store.Kind
+	network bool
+}
+
+func seriesOf(c *store.Cursor) series { return series{c.Name(), c.Kind(), c.Network()} }
+
+// ends are the stats of a series that ended in an interval.
+type ends struct {
+	created []int64 // the times of those that are not visited yet, Unix milliseconds
+	written int64   // time of the last value before a successor
+}
+
 // replacements returns the stats that ended and have a successor of their name. It
 // writes their last values at the time before the successor, whose series continues
 // theirs.
 func (w *Walk) replacements(snap *store.Snapshot, v *store.View, to Visitor) map[uint32]bool {
 	var replaced map[uint32]bool
-	snap.Ended(func(c *store.Cursor) bool {
-		k := c.Kind()
-		if !w.sends(c, k) {
-			return true
+	ended := make(map[series]*ends)
+	w.ended(snap, func(c *store.Cursor) {
+		s := seriesOf(c)
+		e := ended[s]
+		if e == nil {
+			e = &ends{written: w.before}
+			ended[s] = e
 		}
-		next, ok := v.Find(c.Name())
-		if !ok || next.Network() != c.Network() || next.Kind() != k {
-			return true
+		e.created = append(e.created, c.Created().UnixMilli())
+	})
+	w.ended(snap, func(c *store.Cursor) {
+		s := seriesOf(c)
+		e := ended[s]
+		e.created = e.created[1:]
+		var created int64 // of the successor
+		if len(e.created) > 0 {
+			created = e.created[0]
+		} else if next, ok := v.Find(s.name); ok && seriesOf(&next) == s {
+			created = next.Created().UnixMilli()
+		} else {
+			return
 		}
-		if created := next.Created().UnixMilli(); w.before < created-1 && created <= w.at {
-			to.Write(snap, c, k, created-1)
+		if e.written < created-1 && created <= w.at {
+			e.written = created - 1
+			to.Write(snap, c, s.kind, e.written)
 		}
 		if replaced == nil {
 			replaced = map[uint32]bool{}
 		}
 		replaced[c.ID()] = true
-		return true
 	})
 	return replaced
+}
+
+// ended calls f for each stat that ended and that the sink sends.
+func (w *Walk) ended(snap *store.Snapshot, f func(c *store.Cursor)) {
+	snap.Ended(func(c *store.Cursor) bool {
+		if w.sends(c, c.Kind()) {
+			f(c)
+		}
+		return true
+	})
 }
 
 // all calls f for each used stat that the sink sends.

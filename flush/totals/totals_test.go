@@ -157,6 +157,64 @@ func TestEndedAndReplaced(t *testing.T) {
 	}
 }
 
+// TestSuccessorsOfSuccessors: of several stats that ended under a name each has a time of its
+// own, and only the last one ends the series, at a flush and in joined ones.
+func TestSuccessorsOfSuccessors(t *testing.T) {
+	for _, refresh := range []time.Duration{time.Hour, -1} {
+		for _, joined := range []bool{false, true} {
+			w := newWorld()
+			w.walk.Refresh = refresh
+			var open []*store.Snapshot
+			generation := func(v uint64) *store.Scope {
+				w.now = w.now.Add(time.Second)
+				sc := w.st.Scope("s")
+				sc.Counter("c").Add(v)
+				sc.Gauge("g").Set(v)
+				return sc
+			}
+			check := func(want ...string) {
+				t.Helper()
+				snap := open[0]
+				for _, next := range open[1:] {
+					snap = snap.Join(next)
+				}
+				w.rows = nil
+				w.walk.Flush(snap, w)
+				slices.Sort(w.rows)
+				if !slices.Equal(w.rows, want) {
+					t.Errorf("refresh %v, joined %t:\n got %q\nwant %q", refresh, joined, w.rows, want)
+				}
+				for _, snap := range open {
+					snap.Close()
+				}
+				open = nil
+			}
+			flush := func() { open = append(open, w.st.Flush(store.FlushOptions{Totals: true})) }
+			w.flush(t, 0, false)
+			for v := range uint64(3) {
+				generation(v + 1).Close()
+				if joined {
+					flush()
+				}
+			}
+			live := generation(4)
+			w.now = w.now.Add(time.Second)
+			flush()
+			check("s.c 1 at 1999", "s.c 2 at 2999", "s.c 3 at 3999", "s.c 4 at 5000",
+				"s.g 1 at 1999", "s.g 2 at 2999", "s.g 3 at 3999", "s.g 4 at 5000")
+			live.Close()
+			generation(5).Close()
+			flush()
+			want := []string{"s.c 4 at 5999", "s.c 5 at 6000", "s.c ends at 6001", "s.g 4 at 5999", "s.g ends at 6001"}
+			if refresh < 0 {
+				want = slices.Insert(want, 4, "s.g 5 at 6000")
+			}
+			slices.Sort(want)
+			check(want...)
+		}
+	}
+}
+
 // TestStart: a series starts with its stat, if that is before its value.
 func TestStart(t *testing.T) {
 	w := newWorld()
