@@ -56,7 +56,7 @@ func TestFilters(t *testing.T) {
 
 // TestTagValuesWithoutMemory: no value is remembered when the budget is used up.
 func TestTagValuesWithoutMemory(t *testing.T) {
-	m := newMemory(1)
+	m := newMemory(1, func() int64 { return 0 })
 	f := newValueFilter([]TagValues{{Key: "k", Max: 5, Other: "other"}}, &m)
 	if f.holds(0, "a", true) || m.used.Load() != 0 {
 		t.Error("a value is remembered")

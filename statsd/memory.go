@@ -8,12 +8,14 @@ import (
 
 // memory accounts for the bytes that received series hold. A series is charged
 // when it is created and returns the same amount when it ends; sets and
-// histograms are charged again as they grow. At the budget they grow no more. The
-// charges are estimates that follow the heap of the worst known inputs.
+// histograms are charged again as they grow. At the budget they grow no more. What the
+// store keeps of ended series counts, too. The charges are estimates that follow the
+// heap of the worst known inputs.
 type memory struct {
-	max    int64 // of used and grown
-	used   atomic.Int64
-	caches cacheBudget
+	max     int64 // of used, remains and what histograms have grown
+	used    atomic.Int64
+	remains func() int64 // of ended series
+	caches  cacheBudget
 
 	// Histograms grow between flushes, at which they are charged.
 	layouts atomic.Pointer[[]layout] // of all histograms; changed under registry.mu
@@ -30,12 +32,12 @@ const (
 
 // newMemory returns an empty account with a budget of that many bytes, or
 // without one if limit is [math.MaxInt].
-func newMemory(limit int64) memory {
+func newMemory(limit int64, remains func() int64) memory {
 	if limit == math.MaxInt {
 		limit = math.MaxInt64 / 2
 	}
 	caches := limit / cacheShare
-	return memory{max: limit - caches, caches: cacheBudget{max: caches, fair: caches / 64}}
+	return memory{max: limit - caches, remains: remains, caches: cacheBudget{max: caches, fair: caches / 64}}
 }
 
 // charge adds n bytes, which are returned by a negative charge.
@@ -78,7 +80,9 @@ func (m *memory) watch(l layout) {
 }
 
 // series returns the bytes in use without caches.
-func (m *memory) series() int64 { return m.used.Load() + m.made() - m.charged.Load() }
+func (m *memory) series() int64 {
+	return m.used.Load() + m.remains() + m.made() - m.charged.Load()
+}
 
 // limit returns the configured budget, or -1 if there is none.
 func (m *memory) limit() int64 {

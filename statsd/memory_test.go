@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func TestValuesWithRoomCountBehindOneThatIsLost(t *testing.T) {
 
 // TestSetsKeepCountingAtTheBudget: a set that gets no larger table estimates.
 func TestSetsKeepCountingAtTheBudget(t *testing.T) {
-	m, seed := newMemory(1), maphash.MakeSeed()
+	m, seed := newMemory(1, func() int64 { return 0 }), maphash.MakeSeed()
 	s := newTestSet()
 	s.memory = &m
 	for i := range 3000 {
@@ -193,6 +194,58 @@ func TestMemoryComesBack(t *testing.T) {
 		if n := r.streamWorkers[0].cache; n.used != 0 || len(n.slots) >= 2*cacheFirst {
 			t.Fatalf("%d entries in %d slots stay cached", n.used, len(n.slots))
 		}
+	}
+}
+
+// TestRemainsOfEndedSeriesCount sends short-lived names among a few that last. The memory
+// that these keep for all is charged: at the budget there are no new series.
+func TestRemainsOfEndedSeriesCount(t *testing.T) {
+	r := newRig(t, Config{
+		Limits: Limits{MemoryBytes: 4 << 20, FirstSegment: -1, SeriesPerName: -1, NewPerSecond: -1},
+		TTL:    TTL{Counter: 10 * time.Second},
+	})
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	round := func(n int) {
+		for i := range 2000 {
+			r.send(fmt.Sprintf("n%d.%d:1|c", n, i))
+		}
+		r.now = r.now.Add(9 * time.Second)
+		for i := range n + 1 {
+			r.send(fmt.Sprintf("n%d.5:1|c\nn%d.1005:1|c", i, i))
+		}
+		r.now = r.now.Add(2 * time.Second)
+		r.flush()
+		r.Sweep(false)
+		r.flush()
+	}
+	round(0)
+	first, begin := r.registry.memory.series(), heap()
+	for n := 1; n < 20; n++ {
+		round(n)
+	}
+	grown, real := r.registry.memory.series()-first, heap()-begin
+	t.Logf("%d bytes charged, %d in use, %d series", grown, real, r.registry.live)
+	if grown < real/2 || grown > 2*real {
+		t.Errorf("%d bytes are charged for %d in use", grown, real)
+	}
+	for n := 20; n < 300; n++ {
+		round(n)
+	}
+	if used, limit := r.registry.memory.total(), r.registry.memory.limit(); used > limit || r.registry.live > 300 {
+		t.Errorf("%d bytes of %d are charged for %d series", used, limit, r.registry.live)
+	}
+	if real := heap() - begin; real > 6<<20 {
+		t.Errorf("%d bytes are in use with a budget of 4 MiB", real)
+	}
+	r.Forget(func(string) bool { return true })
+	r.flush()
+	if left := r.registry.memory.series(); left != 0 {
+		t.Errorf("%d bytes are charged for nothing", left)
 	}
 }
 

@@ -116,7 +116,7 @@ func newRegistry(cfg *Config, f *serverMetrics) *registry {
 		cfg:      cfg,
 		made:     cfg.Now(),
 		metrics:  f,
-		memory:   newMemory(int64(cfg.Limits.MemoryBytes)),
+		memory:   newMemory(int64(cfg.Limits.MemoryBytes), cfg.Store.NetworkRemains),
 		scope:    cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Gauge)),
 		setScope: cfg.Store.ScopeWith(cfg.Prefix, opts(cfg.TTL, cfg.TTL.Set)),
 		naming:   cfg.Store.Naming(),

@@ -16,7 +16,7 @@ import (
 )
 
 func newTestSet() *set {
-	m := newMemory(1 << 40)
+	m := newMemory(1<<40, func() int64 { return 0 })
 	return &set{memory: &m, gauge: store.New(store.Options{}).Root().FloatGauge("s")}
 }
 
@@ -188,7 +188,7 @@ func TestSetForgetsMembers(t *testing.T) {
 // TestKnownMembersTakeNoMemory: at the memory budget, members that a set has already do
 // not let its table grow.
 func TestKnownMembersTakeNoMemory(t *testing.T) {
-	m := newMemory(1 << 40)
+	m := newMemory(1<<40, func() int64 { return 0 })
 	s, seed := &set{memory: &m, gauge: store.New(store.Options{}).Root().FloatGauge("s")}, maphash.MakeSeed()
 	add := func(i int) { s.add(seed, fmt.Append(nil, i)) }
 	const full = 512 // of the last table within the reserve

@@ -258,6 +258,18 @@ func (b *block) trim() {
 	}
 }
 
+// blockBytes is about the memory of a full block without its records, in bytes.
+const blockBytes = 35 << 10
+
+// remains returns about the bytes of ended stats of network input that b holds because
+// others in it live. Store.mu must be held.
+func (b *block) remains() int64 {
+	if !b.cls.network || !b.full() || b.released == b.n {
+		return 0
+	}
+	return int64(b.released) * int64(blockBytes+b.end) / slotsPerBlock
+}
+
 // record returns the bytes of slot i's record and what follows it. Readers that race
 // with the end of all stats of the block get that of a stat without a name.
 func (b *block) record(i int) []byte {

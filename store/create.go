@@ -420,6 +420,7 @@ func (s *Store) create(sc *Scope, h uint64, v variant, mode ImportMode, unit Uni
 	if b.full() {
 		b.trim()
 		sc.cls.open[v] = nil
+		s.remains.Add(b.remains())
 	}
 	b.alive.set(i)
 	x := makeID(b.index, i)

@@ -194,6 +194,11 @@ func (s *Store) goneFrom(dead []id) (list []goneIDs) {
 	return list
 }
 
+// NetworkRemains returns about how many bytes ended stats of network input still take: as
+// many stats as fit into a block share memory that stays as long as one of them lives. It is
+// safe for concurrent use.
+func (s *Store) NetworkRemains() int64 { return s.remains.Load() }
+
 // KeepNames makes snapshots list the stats that have ended; see
 // [Snapshot.Ended]. Use it only in a program that flushes: without flushes
 // ended stats accumulate.
@@ -347,7 +352,9 @@ func (s *Store) release(ids []id) {
 		if rest[0]&flagTagged != 0 {
 			s.releaseTags(rest[1:])
 		}
+		before := b.remains()
 		b.released++
+		s.remains.Add(b.remains() - before)
 		if b.released == b.n && (b.full() || b.end > largeArena) {
 			if b.cls.open[b.variant] == b {
 				b.cls.open[b.variant] = nil
