@@ -188,14 +188,14 @@ func TestSetForgetsMembers(t *testing.T) {
 // TestKnownMembersTakeNoMemory: at the memory budget, members that a set has already do
 // not let its table grow.
 func TestKnownMembersTakeNoMemory(t *testing.T) {
-	m := newMemory(1<<40, func() int64 { return 0 })
+	m := newMemory(1<<29, func() int64 { return 0 })
 	s, seed := &set{memory: &m, gauge: store.New(store.Options{}).Root().FloatGauge("s")}, maphash.MakeSeed()
 	add := func(i int) { s.add(seed, fmt.Append(nil, i)) }
 	const full = 512 // of the last table within the reserve
 	for i := range full {
 		add(i)
 	}
-	m.charge(1 << 41)
+	m.charge(1 << 30)
 	add(0)
 	if taken := len(s.hashes) * slotBytes; taken > setReserve+s.charged {
 		t.Errorf("%d bytes are charged for a table of %d", setReserve+s.charged, taken)
