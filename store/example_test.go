@@ -56,7 +56,7 @@ func ExampleScope_Scope() {
 
 func ExampleScope_Counter() {
 	st := store.New(store.Options{})
-	st.Root().Counter("orders", tags.Tag{Name: "region", Value: "eu"}).Add(2)
+	st.Root().Counter("orders", tags.String("region", "eu")).Add(2)
 	if err := render.Exposition(os.Stdout, st, render.Options{}); err != nil {
 		fmt.Println(err)
 	}

@@ -16,6 +16,9 @@ const DefaultProduct = product.Default
 // Tag is one label of a stat.
 type Tag struct{ Name, Value string }
 
+// String returns the tag with a name and a value.
+func String(name, value string) Tag { return Tag{Name: name, Value: value} }
+
 // Config are the settings of an [Extractor].
 type Config struct {
 	// Product is the prefix of the names of default tags, as in
