@@ -5,18 +5,90 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/admin"
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/server"
 	"github.com/statsd-admin/statsd-admin/server/layers"
 	"github.com/statsd-admin/statsd-admin/store"
+	"github.com/statsd-admin/statsd-admin/store/tags"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
+
+// recorder keeps the status of a response.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// A web service counts its requests by route and status, and serves the administration
+// interface on its own port, behind its own access control.
+func Example_service() {
+	// Stats below "shop" are exposed without a prefix: http_requests_total.
+	st := store.New(store.Options{Naming: naming.Rules{Namespaces: []string{"shop"}}})
+	shop := st.Scope("shop")
+	shop.Help(map[string]string{"http_requests_total": "Requests by route and status."})
+	inFlight := shop.Gauge("http_requests_in_flight")
+	instrument := func(route string, next http.HandlerFunc) http.Handler {
+		latency := shop.Histogram("http_request_seconds", store.Seconds, tags.String("route", route))
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			inFlight.Inc()
+			defer inFlight.Dec()
+			begin, rec := time.Now(), &recorder{w, http.StatusOK}
+			next(rec, r)
+			latency.RecordDuration(time.Since(begin))
+			shop.Counter("http_requests_total", tags.String("route", route), tags.String("status", strconv.Itoa(rec.status))).Inc()
+		})
+	}
+	operators := func(next http.Handler) http.Handler { // the access control of the service
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, password, ok := r.BasicAuth(); !ok || password != "secret" {
+				http.Error(w, "unauthorized", http.StatusUnauthorized)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+
+	mux := http.NewServeMux()
+	srv, err := server.New(server.Config{
+		Store:     st,
+		Listeners: []server.Listener{{Name: "web", Address: "127.0.0.1:0", HTTP: mux}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux.Handle("/hello", instrument("/hello", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
+	mux.Handle("/metrics", srv.Admin())
+	mux.Handle("/admin/", operators(http.StripPrefix("/admin", srv.Admin())))
+	// srv.Run(ctx) serves the mux until ctx ends.
+
+	for _, target := range []string{"/hello", "/admin/ready", "/metrics?filter=requests_total"} {
+		rec := httptest.NewRecorder()
+		mux.ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost"+target, nil))
+		fmt.Print(rec.Code, " ", rec.Body)
+	}
+	// Output:
+	// 200 hello
+	// 401 unauthorized
+	// 200 # HELP http_requests_total Requests by route and status.
+	// # TYPE http_requests_total counter
+	// http_requests_total{route="/hello",status="200"} 1
+}
 
 func ExampleServer_Run() {
 	srv, err := server.New(server.Config{Admin: admin.Config{Address: "127.0.0.1:0"}})
