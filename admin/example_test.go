@@ -3,6 +3,8 @@ package admin_test
 import (
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"sync/atomic"
 
@@ -95,4 +97,19 @@ func ExampleSettings() {
 	// set by ops
 	// OK
 	// 5 ops
+}
+
+func ExampleServer_ServeHTTP() {
+	srv, err := admin.New(admin.Config{Store: store.New(store.Options{Product: "shop"})})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/admin/", http.StripPrefix("/admin", srv))
+
+	rec := httptest.NewRecorder()
+	mux.ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost/admin/ready", nil))
+	fmt.Print(rec.Code, " ", rec.Body)
+	// Output: 200 LIVE
 }

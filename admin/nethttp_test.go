@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // mount serves s under /admin/ of a mux and returns the address of the prefix.
@@ -314,21 +312,6 @@ func TestPanicsOfWritersTakeNoSlots(t *testing.T) {
 	if s.ServeHTTP(answer, request); answer.Code != 200 {
 		t.Errorf("the next request: %d %s", answer.Code, answer.Body)
 	}
-}
-
-func ExampleServer_ServeHTTP() {
-	srv, err := New(Config{Store: store.New(store.Options{Product: "shop"})})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/admin/", http.StripPrefix("/admin", srv))
-
-	rec := httptest.NewRecorder()
-	mux.ServeHTTP(rec, httptest.NewRequest("GET", "http://localhost/admin/ready", nil))
-	fmt.Print(rec.Code, " ", rec.Body)
-	// Output: 200 LIVE
 }
 
 // TestMountedOnAnOpenPort expects a warning, once, when a request arrives on an

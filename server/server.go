@@ -81,9 +81,10 @@ type Config struct {
 	// CircuitStream configures the event stream for circuit breaker dashboards. If
 	// nil, there is none.
 	CircuitStream *CircuitStream
-	// Sinks create sinks for flushed stats, in addition to Flush.Sinks. Their number is
-	// not limited, unlike in configuration files: each keeps what its own queue may hold,
-	// and has some twenty metrics that all sinks report.
+	// Sinks create sinks for flushed stats, in addition to Flush.Sinks, that need the
+	// server's store or logger, or that connect to a cluster. Their number is not limited,
+	// unlike in configuration files: each keeps what its own queue may hold, and has some
+	// twenty metrics that all sinks report.
 	Sinks []NewSink
 	// HealthListeners are the listeners that answer health checks.
 	HealthListeners []HealthListener

@@ -36,7 +36,9 @@ type Config struct {
 
 	// Filters drop samples and tags. Default: none.
 	Filters Filters
-	// Rules map received names; see [Server.SetRules]. Default none.
+	// Rules map received names; see [Server.SetRules]. Package bootstrap parses mapping
+	// files with ParseMapping. Unlike in the daemon, rules change neither the unit of
+	// timers nor their form: see naming.Rules.NetworkSeconds and Histograms. Default none.
 	Rules *mapping.Rules
 	// Prefix and a dot are prepended to every received name. Default none.
 	Prefix string

@@ -31,7 +31,8 @@ type Options struct {
 	Histograms []HistogramSetting
 	// MaxStats limits the number of stats. Default and negative: no limit.
 	MaxStats int
-	// Naming are the rules for names in the exposition formats.
+	// Naming are the rules for names in the exposition formats. By default the product
+	// precedes all names of the program; Namespaces lists scopes whose names it does not.
 	Naming naming.Rules
 	// OwnPrefix is put before the names of the stats that the packages of this
 	// module create about themselves; see [Store.Own]. Tag rules do not see it, and

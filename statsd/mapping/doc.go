@@ -15,5 +15,5 @@
 // tried costs a match.
 //
 // [Rules] are immutable and safe for concurrent use. The package knows no file
-// format; package bootstrap decodes the file.
+// format; ParseMapping of package bootstrap parses mapping files.
 package mapping

@@ -31,7 +31,9 @@ const (
 )
 
 // Transport is an [http.RoundTripper] that sends requests to the hosts of a
-// cluster. The fields must not be changed once it is used.
+// cluster. The URL of a request only names its path and, without a field Host, the host
+// in its header: the cluster has the addresses, and decides whether connections use TLS,
+// whatever the scheme. The fields must not be changed once it is used.
 type Transport struct {
 	// Pools holds the connections. It must be set, and can be shared.
 	Pools *Pools
