@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -55,7 +56,8 @@ type Error struct {
 
 // Error returns the message, which contains no secrets.
 func (e *Error) Error() string {
-	return fmt.Sprintf("transport: cluster %q: host %s: %s: %v", e.Cluster, e.Address, e.Stage, e.Err)
+	stage := string(e.Stage) + ": "
+	return fmt.Sprintf("transport: cluster %q: host %s: %s", e.Cluster, e.Address, stage+strings.TrimPrefix(fmt.Sprint(e.Err), stage))
 }
 
 // Unwrap returns the cause.

@@ -200,7 +200,7 @@ func TestRefusedConnection(t *testing.T) {
 	closed := closedport.TCP(t)
 	d := dialer(t, cluster(nil))
 	_, err := d.Dial(context.Background(), hostAt(config.Address{IP: closed.AddrPort()}, nil), transport.Options{})
-	want := `transport: cluster "c": host ` + closed.String() + ": connect: connect: connection refused"
+	want := `transport: cluster "c": host ` + closed.String() + ": connect: connection refused"
 	if err == nil || err.Error() != want || stageOf(err) != transport.Connect {
 		t.Errorf("dial: %v, want %s", err, want)
 	}
