@@ -77,7 +77,7 @@ func ExampleSettings() {
 				r.Changed("limit", fmt.Sprint(limit.Load()), fmt.Sprint(n))
 				return nil
 			}
-			limit.Store(n) // the server compares the Values before and after
+			limit.Store(n) // the server compares the Values before and after, and records the change
 			_, err = fmt.Fprintf(w, "set by %s\n", r.Principal().Name)
 			return err
 		},
@@ -89,14 +89,15 @@ func ExampleSettings() {
 	for _, target := range []string{"/limit?to=5&dry_run", "/limit?to=5", "/limit?to=8&ttl=10m", "/audit/undo?id=3"} {
 		fmt.Printf("%s", srv.Request("POST", target, nil, token).Body)
 	}
-	fmt.Println(limit.Load(), srv.Audit(1)[0].Principal.Name)
+	undo, temporary := srv.Audit(2)[0], srv.Audit(2)[1]
+	fmt.Println(limit.Load(), undo.Principal.Name, temporary.Changes)
 	// Output:
 	// dry run: nothing was changed
 	// limit: 0 -> 5
 	// set by ops
 	// set by ops
 	// OK
-	// 5 ops
+	// 5 ops [{limit 5 8}]
 }
 
 func ExampleServer_ServeHTTP() {

@@ -259,29 +259,6 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-func Example() {
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fmt.Println(r.Method, r.URL.Path) }))
-	defer collector.Close()
-	st := store.New(store.Options{})
-	sink, err := New(Config{
-		Options: sinkqueue.Options{Store: st}, HTTP: sinkhttp.Config{URL: collector.URL},
-		Resource: []tags.Tag{{Name: "service.name", Value: "shop"}},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	st.Root().Counter("orders").Add(3)
-	snap := st.Flush(store.FlushOptions{Totals: true}) // flush.Scheduler does this
-	if err := sink.Flush(snap); err != nil {
-		fmt.Println(err)
-	}
-	snap.Close()
-	sink.Close()
-	sink.Run(context.Background())
-	// Output: POST /v1/metrics
-}
-
 // TestOutageIsBounded flushes each second of ten minutes while every request fails: the
 // queue stays within its limit, and no increment is lost.
 func TestOutageIsBounded(t *testing.T) {
