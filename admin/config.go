@@ -39,8 +39,8 @@ type Config struct {
 	// Mode selects which part of the interface is available. Default
 	// [ModeFull].
 	Mode Mode
-	// AllowPaths, unless empty, restricts requests to those whose path and
-	// query match one of the matchers.
+	// AllowPaths, unless empty, restricts requests to paths that match, with
+	// their queries.
 	AllowPaths match.List
 	// HostCheck and AllowedHosts restrict the host names in requests. An allowed host
 	// is a name or *.suffix.
