@@ -74,7 +74,7 @@ func (q *Queue) Release(moved bool) {
 }
 
 // Inherit queues a parcel of the same sink in another process, ordered by its age. It
-// returns false if the name or the form differs.
+// returns false if the name or the form differs. After the end of Run the parcel is lost.
 func (q *Queue) Inherit(p flush.Parcel) bool {
 	if p.Sink != q.cfg.Name || p.Form != q.form() {
 		return false
@@ -83,6 +83,9 @@ func (q *Queue) Inherit(p flush.Parcel) bool {
 	defer q.mu.Unlock()
 	q.put(p)
 	q.trim()
+	if q.ended {
+		q.lose()
+	}
 	return true
 }
 

@@ -141,6 +141,28 @@ func TestKeptPackets(t *testing.T) {
 	}
 }
 
+// TestParcelsAfterTheEnd: a parcel that arrives when nothing is sent any more is counted as
+// lost and takes no memory.
+func TestParcelsAfterTheEnd(t *testing.T) {
+	from, _, end := queue(t, &target{err: errDown}, nil)
+	from.Hold(t.Context())
+	from.Add([]byte("a:3\n"), 1)
+	parcels := hold(t, from)
+	end()
+	q, metric, stop := queue(t, &target{}, nil)
+	stop()
+	owed := parcels[0]
+	owed.Data, owed.Metrics, owed.Increments = []byte("b"), 0, 4
+	for _, p := range append(parcels, owed) {
+		if !q.Inherit(p) {
+			t.Errorf("%+v is refused", p)
+		}
+	}
+	if n := metric("lost_increments"); n != 7 || metric("dropped_packets") != 1 || metric("queue_bytes") != 0 || metric("owed_series") != 0 {
+		t.Errorf("%d increments lost, %d packets dropped, %d bytes and %d series left", n, metric("dropped_packets"), metric("queue_bytes"), metric("owed_series"))
+	}
+}
+
 // TestInheritedParcelsHaveALimit: parcels of another process count in the limit of the
 // queue, like its own packets, and the oldest go first.
 func TestInheritedParcelsHaveALimit(t *testing.T) {
