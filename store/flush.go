@@ -139,6 +139,7 @@ func (b *block) latchCounters(snap *Snapshot, changed *bitset) {
 			delta := total - b.latch[i]
 			if delta == 0 {
 				changed[w] &^= 1 << (i % 64)
+				snap.settled = append(snap.settled, counterChange{makeID(b.index, i), total, 0})
 				continue
 			}
 			b.latch[i] = total

@@ -4,12 +4,15 @@ import "github.com/statsd-admin/statsd-admin/histogram"
 
 // CounterDeltas is [Snapshot.CounterChanges] by reference, for readers that need no
 // names: it visits a counter in a few nanoseconds. The order is that of the low 32
-// bits of the references.
+// bits of the references. Afterwards it visits, with a delta of 0, counters whose totals
+// include what a parent process has flushed since.
 func (snap *Snapshot) CounterDeltas(yield func(ref, total, delta uint64) bool) {
 	refs := refsOf{c: snap.view.cursor(nil)}
-	for _, ch := range snap.counters {
-		if !yield(refs.of(ch.x), ch.total, ch.delta) {
-			return
+	for _, list := range [][]counterChange{snap.counters, snap.settled} {
+		for _, ch := range list {
+			if !yield(refs.of(ch.x), ch.total, ch.delta) {
+				return
+			}
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Snapshot struct {
 	view       *View
 	totals     bool
 	counters   []counterChange
+	settled    []counterChange // whose totals grew by what a parent process had flushed
 	gauges     []gaugeChange
 	histograms []histogramChange
 	texts      []textValue

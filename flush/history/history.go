@@ -109,6 +109,12 @@ func (h *History) Add(snap *store.Snapshot) {
 	h.writer.reset(false)
 	var room baseOf
 	snap.CounterDeltas(func(ref, total, delta uint64) bool {
+		if delta == 0 {
+			if block, slot := split(ref); h.base[block] != nil {
+				h.base[block][slot] = total
+			}
+			return true
+		}
 		if old := room.at(h, ref); old != nil {
 			*old = total
 			h.writer.add(ref, delta)

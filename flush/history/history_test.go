@@ -36,6 +36,38 @@ func (w *world) flush(d time.Duration) {
 	snap.Close()
 }
 
+// TestTotalsOfAParent: a counter has what a parent process had flushed of it from the next
+// flush on, whether it grows here or not.
+func TestTotalsOfAParent(t *testing.T) {
+	w := newWorld(0)
+	root := w.store.Root()
+	root.Counter("busy").Inc()
+	root.Counter("idle")
+	w.flush(time.Second)
+	im := w.store.NewImport(nil)
+	defer im.Close()
+	for _, name := range []string{"busy", "idle"} {
+		if err := im.Add(&store.ExportedStat{Name: name, Kind: store.KindCounter, Settled: 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root.Counter("busy").Inc()
+	w.flush(time.Second)
+	m, err := w.h.At(w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if busy, idle := w.value(t, m, "busy"), w.value(t, m, "idle"); busy != "102" || idle != "100" {
+		t.Errorf("busy %s, idle %s; want 102 and 100", busy, idle)
+	}
+	w.find(t, "idle", func(c *store.Cursor) {
+		points, _ := w.h.Series(c, time.Time{})
+		if last := points[len(points)-1]; last.Raw != 100 || last.Delta != 0 {
+			t.Errorf("the last point is %+v", last)
+		}
+	})
+}
+
 // find calls f with a cursor at a stat.
 func (w *world) find(t *testing.T, name string, f func(c *store.Cursor)) {
 	t.Helper()
