@@ -8,8 +8,8 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush"
 )
 
-// form identifies the encoding of packets: sinks of a kind can send each other's packets,
-// unless only one of the two sends increments.
+// form identifies the encoding of packets: sinks of a kind can send each other's packets if
+// both or neither send increments.
 func (q *Queue) form() string {
 	if q.cfg.Increments != nil {
 		return q.cfg.Kind + " increments"
