@@ -214,8 +214,11 @@ func (v *view) lookups() {
 	v.panel("lookups", "Recent lookups of stat names", actions, func() {
 		v.Put(h("<div class='pad row'><span>"), plural(symbols.RecentTotal(), "lookup"), h(" in total</span>"))
 		if v.permits("/stats/recentlookups/enable") {
-			v.button("../stats/recentlookups/enable", "Record", "Lookups are recorded; each gets 40 to 100 ns slower.")
-			v.button("../stats/recentlookups/disable", "Stop", "Recording stops and the list is cleared.")
+			if symbols.RecentEnabled() {
+				v.button("../stats/recentlookups/disable", "Stop", "Recording stops and the list is cleared.")
+			} else {
+				v.button("../stats/recentlookups/enable", "Record", "Lookups are recorded; each gets 40 to 100 ns slower.")
+			}
 			v.button("../stats/recentlookups/clear", "Clear", "The list and the count are cleared.")
 		}
 		v.Put(h("</div>\n"))

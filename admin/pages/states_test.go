@@ -285,7 +285,12 @@ func TestRoles(t *testing.T) {
 	const operate = "/audit/undo /drain_listeners /healthcheck/fail /healthcheck/ok /logging /reset_counters /reopen_logs /runtime_modify /stats/recentlookups/clear /stats/recentlookups/disable /stats/recentlookups/enable "
 	for role, want := range map[admin.Role]string{admin.RoleRead: "", admin.RoleOperate: operate, admin.RoleAdmin: operate + "/bundle /cpuprofiler /heap_dump /heapprofiler"} {
 		seen := map[string]bool{}
-		for _, target := range targets {
+		for i, target := range append([]string{"server"}, targets...) {
+			if i == 0 { // recording can be stopped, later started
+				srv.Store().Symbols().EnableRecent()
+			} else {
+				srv.Store().Symbols().DisableRecent()
+			}
 			r := httptest.NewRequest("GET", "http://localhost"+Prefix+strings.ReplaceAll(target, "%s", "plain"), nil)
 			r.Header.Set("authorization", "Bearer "+secret(role))
 			w := httptest.NewRecorder()
