@@ -443,7 +443,7 @@ func TestOverviewNumbers(t *testing.T) {
 }
 
 // TestMergedHistograms expects the sum of the histograms that match, and the number of
-// those that do not fit.
+// histograms that do not fit.
 func TestMergedHistograms(t *testing.T) {
 	srv := world(t, "plain", func(c *admin.Config) {
 		for i, name := range []string{"one", "two"} {

@@ -217,7 +217,7 @@ func TestStatViews(t *testing.T) {
 }
 
 // TestStreamIDs expects the rows of the largest page to fit into an address, also where
-// there are many stats, and to be those that the server reads from it.
+// there are many stats, and the server to read the same ones from it.
 func TestStreamIDs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 2, 100, 1000, 1050} {
