@@ -57,6 +57,8 @@ type environment struct {
 	manager   managerStats
 	answers   answerRegistry
 
+	immediateFailure, canary string // names of headers
+
 	localSet     atomic.Pointer[host.Set] // of the local cluster; nil: none
 	localChanged func()                   // rebalances all clusters but the local one
 }

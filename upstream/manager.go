@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"net/textproto"
 	"slices"
 	"strings"
 	"sync"
@@ -199,6 +200,8 @@ func New(c Config) *Manager {
 		primaryDone: make(chan struct{}), staticDone: make(chan struct{}), allDone: make(chan struct{}),
 	}
 	m.env.Config, m.env.root, m.env.product = c, c.Store.Own(), c.Store.Product()
+	header := func(name string) string { return textproto.CanonicalMIMEHeaderKey("x-" + m.env.product + name) }
+	m.env.immediateFailure, m.env.canary = header("-immediate-health-check-fail"), header("-upstream-canary")
 	m.env.localChanged, m.env.guard = m.localChanged, guard.New(c.Logger)
 	if c.Local != nil {
 		m.env.local, m.env.knowLocal = *c.Local, true

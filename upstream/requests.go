@@ -26,6 +26,13 @@ func (c *Cluster) OriginalDstHeader() string {
 	return "x-" + c.env.product + "-original-dst-host"
 }
 
+// AnswerHeaders returns the names, in canonical form, of two headers of answers: a host
+// sends one to be marked by [Cluster.ReportImmediateFailure], and the other with the
+// value "true" as a canary.
+func (c *Cluster) AnswerHeaders() (immediateFailure, canary string) {
+	return c.env.immediateFailure, c.env.canary
+}
+
 // ConnStarted records that a pool starts to connect to h. Each call must be
 // followed by a call of [Cluster.ConnFailed] or [Cluster.ConnClosed].
 func (c *Cluster) ConnStarted(h *host.Host) {

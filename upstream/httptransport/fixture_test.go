@@ -41,7 +41,13 @@ func clusterText(fields string, addresses ...string) string {
 
 func newRig(t testing.TB, fields string, addresses ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, st: store.New(store.Options{})}
+	return newRigOf(t, "", fields, addresses...)
+}
+
+// newRigOf is newRig for a product.
+func newRigOf(t testing.TB, product, fields string, addresses ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, st: store.New(store.Options{Product: product})}
 	pools := new(Pools)
 	r.m = upstream.New(upstream.Config{Store: r.st, Hooks: pools.Hooks(upstream.Hooks{})})
 	r.m.Start()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/waittest"
 	"github.com/statsd-admin/statsd-admin/upstream"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
@@ -214,6 +215,25 @@ func TestNothingIsUpgraded(t *testing.T) {
 		t.Errorf("the host saw %s, the caller's headers are %v", got, req.Header)
 	}
 	r.check(map[string]int{"canary.upstream_rq_200": 1})
+}
+
+// TestHeadersOfTheProduct: a host speaks of its state in headers with the name of the
+// product, whatever their value.
+func TestHeadersOfTheProduct(t *testing.T) {
+	for product, name := range map[string]string{"": "X-Proxy-", "envoy": "X-Envoy-"} {
+		a := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(name+"Upstream-Canary", "true")
+			w.Header().Set(name+"Immediate-Health-Check-Fail", "")
+		})
+		r := newRigOf(t, product, "health_checks: [{timeout: 1s, interval: 600s, no_traffic_interval: 600s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]", a)
+		waittest.Until(t, "the cluster is active", func() bool { return r.m.Cluster("c") != nil })
+		resp, err := r.RoundTrip(request(t, "GET", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		r.check(map[string]int{"canary.upstream_rq_200": 1, "health_check.passive_failure": 1})
+	}
 }
 
 // TestPoolsAtTheLimit: the breaker bounds pools; one without users makes room.

@@ -288,9 +288,10 @@ func (x *exchange) try() *try {
 		return a
 	}
 	a.end.Status = a.resp.StatusCode
-	a.end.Canary = a.resp.Header.Get("X-Proxy-Upstream-Canary") == "true"
+	failed, canary := x.cluster.AnswerHeaders()
+	a.end.Canary = a.resp.Header.Get(canary) == "true"
 	a.retry = a.end.Status >= 500
-	if a.resp.Header.Get("X-Proxy-Immediate-Health-Check-Fail") != "" {
+	if len(a.resp.Header[failed]) > 0 {
 		x.cluster.ReportImmediateFailure(a.host)
 	}
 	return a
