@@ -147,6 +147,7 @@ type Cluster struct {
 	refreshes  []refresh        // by priority
 	originals  originals        // of type ORIGINAL_DST
 	delivered  []*host.Set      // what the balancer has
+	local      *host.Set        // of the local cluster, as the balancer has it; nil: none
 	isLocal    bool
 	beside     bool   // another version serves until this one is ready, and has the gauges
 	heaviest   uint64 // weight of a host in the priority that was updated last; 0: none was

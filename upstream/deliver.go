@@ -113,6 +113,16 @@ func (c *Cluster) takeOver() {
 	}
 }
 
+// followLocal updates the balancer if the hosts of the local cluster have changed since
+// c balanced its own, and before c was active.
+func (c *Cluster) followLocal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isLocal && c.local != c.env.localSet.Load() && c.ready && !c.closed {
+		c.balanceLocked()
+	}
+}
+
 // showHeaviest sets the gauge of the heaviest host. c.mu must be held.
 func (c *Cluster) showHeaviest() {
 	if c.heaviest > 0 && !c.beside {
@@ -233,6 +243,7 @@ func (c *Cluster) balanceLocked() {
 	if !c.isLocal {
 		local = c.env.localSet.Load()
 	}
+	c.local = local
 	c.env.guard.Run("balancer", func() { c.balancer.Update(c.delivered, local) })
 	if !c.isLocal {
 		return

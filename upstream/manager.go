@@ -536,6 +536,7 @@ func (m *Manager) clusterReady(c *Cluster) {
 		old.close()
 		c.takeOver()
 	}
+	c.followLocal()
 	m.progress()
 }
 

@@ -35,6 +35,50 @@ func (l *last) Pick(*lb.Context) *host.Host {
 	return nil
 }
 
+// watching is a balancer that keeps the local hosts, and calls first in its first update.
+type watching struct {
+	last
+	first func()
+	local *host.Set
+}
+
+func (w *watching) Balancer() lb.Balancer { return w }
+func (w *watching) Update(_ []*host.Set, local *host.Set) {
+	w.local = local
+	if f := w.first; f != nil {
+		w.first = nil
+		f()
+	}
+}
+
+// TestLocalClusterChangesAsAnotherBecomesActive: the local cluster gets a host after
+// another cluster has balanced its hosts and before that is active.
+func TestLocalClusterChangesAsAnotherBecomesActive(t *testing.T) {
+	w := &watching{last: last{manual: manual{make(chan *Cluster, 1)}}}
+	r := newRig(t, func(c *Config) {
+		c.LocalCluster = "me"
+		source := c.Source
+		c.Source = func(c *config.Cluster) (Source, error) {
+			if c.CustomType != nil {
+				return w, nil
+			}
+			return source(c)
+		}
+	})
+	r.Start()
+	r.add(byEDS("me", ""))
+	me := r.source("me")
+	me.UpdateHosts(0, hosts(spec(100)))
+	me.DiscoveryDone()
+	w.first = func() { me.UpdateHosts(0, hosts(spec(100), spec(101))) }
+	r.addMine()
+	c := <-w.started
+	c.DiscoveryDone()
+	if w.local == nil || len(w.local.Hosts) != 2 {
+		t.Errorf("the cluster is balanced with %+v, want both local hosts", w.local)
+	}
+}
+
 // addMine adds a cluster of a type of the program's own, with its balancer.
 func (r *rig) addMine() {
 	r.t.Helper()
