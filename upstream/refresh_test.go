@@ -65,3 +65,36 @@ func TestManyHostsAreReadyTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestHostsOfALaterPriorityFail: what waits for one priority is shown although nothing
+// waits for the one before it.
+func TestHostsOfALaterPriorityFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.Start()
+		r.add(byEDS("c", ""))
+		c := r.source("c")
+		defer r.Close()
+		many := func(port int) (p PriorityHosts) {
+			for i := range 2 * fewHosts {
+				p.Hosts = append(p.Hosts, spec(i%250, func(s *host.Spec) {
+					s.Address.IP = netip.AddrPortFrom(s.Address.IP.Addr(), uint16(port+i/250))
+				}))
+			}
+			return p
+		}
+		c.UpdateHosts(0, &Assignment{Priorities: []PriorityHosts{many(80), many(180)}})
+		c.DiscoveryDone()
+		for p, failing := range []int{3, 5} {
+			for _, h := range c.Sets()[p].Hosts[:failing] {
+				h.SetFlags(status.FailedActiveHC)
+				c.healthChanged(h, 0)
+			}
+			time.Sleep(healthEvery)
+			synctest.Wait()
+			if got, want := len(c.Sets()[p].Healthy), 2*fewHosts-failing; got != want {
+				t.Errorf("%d healthy hosts of priority %d, want %d", got, p, want)
+			}
+		}
+	})
+}
