@@ -585,7 +585,7 @@ func (e *exposer) text(labels []byte, value string) {
 
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
 	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
-	e.shortest = e.network && e.naming.NetworkSeconds || !e.network && l.Unit() != histogram.Percent && l.Divisor() > 1
+	e.shortest = l.Unit() != histogram.Percent && l.Divisor() > 1
 	quantiles, window, totals := summaryQuantiles[:], s.Interval, s.Interval // of a summary
 	if e.summaries && e.form == Default {
 		if qs := l.Quantiles(); len(qs) > 0 {
@@ -679,9 +679,9 @@ func seconds(ms float64) float64 {
 }
 
 // appendNumber appends a bound or a sum like C's %.32g. OpenMetrics gets the
-// shortest decimal with a point, which it requires for le. Histograms of the program
-// that keep decimals and network input shown in seconds get the shortest decimal,
-// because few such bounds are exact and users look for 0.005.
+// shortest decimal with a point, which it requires for le. Histograms that keep decimals,
+// as those of network input do, get the shortest decimal, because few such bounds are
+// exact and users look for 0.005.
 func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 	if e.dialect == dialectOpenMetrics {
 		at := len(dst)
