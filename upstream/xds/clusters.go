@@ -108,7 +108,7 @@ func (s *clusters) setAll(u *update) (seen map[string]bool, nameless, changed bo
 	for i := range u.resources {
 		r := &u.resources[i]
 		if r.Name != "" && seen[r.Name] {
-			faults = append(faults, fault{r.Name, duplicate(r)})
+			faults = append(faults, fault{"", duplicate(r)}) // the first one counts
 			continue
 		}
 		seen[r.Name] = true

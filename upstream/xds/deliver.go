@@ -121,7 +121,7 @@ func (m *mux) routeLocked(t *topic, r *response) (list []target, faults []fault)
 		case x.Name == "":
 			faults = append(faults, fault{"", unnamed(x)})
 		case seen[x.Name]:
-			faults = append(faults, fault{x.Name, duplicate(x)})
+			faults = append(faults, fault{"", duplicate(x)}) // the first one counts
 		case e == nil && m.alone:
 			faults = append(faults, fault{x.Name, unasked(x)})
 		case e == nil, heartbeat(x):
@@ -179,8 +179,13 @@ func (m *mux) rememberLocked(t *topic, r *response, faults []fault) {
 		t.entries = make(map[string]*entry) // a full response replaces all
 	}
 	defer m.expireNextLocked()
+	seen := make(map[string]bool, len(r.resources))
 	for i := range r.resources {
 		x := &r.resources[i]
+		if seen[x.Name] {
+			continue
+		}
+		seen[x.Name] = true
 		if bad[x.Name] || x.Name == "" {
 			if e := t.entries[x.Name]; e != nil && !wildcard {
 				m.kept.restore(&e.charge, chargeOf(e.latest))

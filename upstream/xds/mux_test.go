@@ -59,6 +59,36 @@ func TestSubscriberDuringAnUpdate(t *testing.T) {
 	}
 }
 
+// TestDuplicatesAreRefused keeps the first of two resources with one name, which was
+// applied, for later subscribers.
+func TestDuplicatesAreRefused(t *testing.T) {
+	st := store.New(store.Options{})
+	m := newIdleMux(st)
+	follow := func(v *versions) {
+		m.follow(newSubscription(endpointKind, "a", v, newUpdateStats(st.Root()), 0, m.guard))
+	}
+	first, second := new(versions), new(versions)
+	follow(first)
+	m.topics[0].opened = true
+	for _, list := range [][]string{{"1"}, {"2", "3"}} {
+		r := &response{typeURL: endpointKind.typeURL(), nonce: "n", update: update{version: list[0]}}
+		for _, v := range list {
+			r.resources = append(r.resources, decode.Resource{Name: "a", Version: v, TypeURL: endpointKind.typeURL()})
+		}
+		if err := m.handle(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.topics[0].reply.problem == "" {
+		t.Error("the duplicate is not refused")
+	}
+	follow(second)
+	m.welcome()
+	if want := []string{"1", "2"}; !slices.Equal(first.got, want) || !slices.Equal(second.got, want[1:]) {
+		t.Errorf("got %q, and a later subscriber %q; want %q and the last of them", first.got, second.got, want)
+	}
+}
+
 // TestNoStreamWithoutSubscribers: names that all subscribers have left need no connection.
 func TestNoStreamWithoutSubscribers(t *testing.T) {
 	st := store.New(store.Options{})
