@@ -213,9 +213,9 @@ type wildLog struct {
 	once sync.Once
 }
 
-func (w *wildLog) Handle(context.Context, slog.Record) error {
+func (w *wildLog) Handle(ctx context.Context, r slog.Record) error {
 	w.once.Do(func() { panic(guardtest.Canary) })
-	return nil
+	return w.Handler.Handle(ctx, r)
 }
 
 func (w *wildLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -223,7 +223,7 @@ func (w *wildLog) Enabled(context.Context, slog.Level) bool { return true }
 // TestWatchPanics: watching continues after a panic in the watcher.
 func TestWatchPanics(t *testing.T) {
 	panics, events := guardtest.New(t), make(chan Event, 100)
-	w := Start(panics.Observe(slog.New(&wildLog{Handler: slog.DiscardHandler})), func(e Event) { events <- e })
+	w := Start(slog.New(&wildLog{Handler: panics.Logger().Handler()}), func(e Event) { events <- e })
 	defer w.Close()
 	dir := t.TempDir()
 	if err := w.Add(dir); err != nil {

@@ -200,11 +200,11 @@ type wildLog struct{ slog.Handler }
 func (wildLog) Enabled(context.Context, slog.Level) bool { return true }
 func (w wildLog) WithAttrs([]slog.Attr) slog.Handler     { return w }
 
-func (wildLog) Handle(_ context.Context, r slog.Record) error {
+func (w wildLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "discovery stream failed" {
 		panic(guardtest.Canary)
 	}
-	return nil
+	return w.Handler.Handle(ctx, r)
 }
 
 // TestFailuresPanic checks that a panic in the report of a failed stream does not
@@ -215,7 +215,7 @@ func TestFailuresPanic(t *testing.T) {
 		r := newRig(t, false, func(c *Config) {
 			change(c)
 			withLayer(c)
-			c.Logger = panics.Observe(slog.New(wildLog{slog.DiscardHandler}))
+			c.Logger = slog.New(wildLog{panics.Logger().Handler()})
 		})
 		opened, first := r.c.open, true
 		r.c.open = func(ctx context.Context, a *config.APISource, delta bool, method string) (stream, error) {
@@ -443,13 +443,13 @@ type missingLog struct {
 func (missingLog) Enabled(context.Context, slog.Level) bool { return true }
 func (m missingLog) WithAttrs([]slog.Attr) slog.Handler     { return m }
 
-func (m missingLog) Handle(_ context.Context, r slog.Record) error {
+func (m missingLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "cannot read discovery file" {
 		if *m.panicking++; *m.panicking == 1 {
 			panic(guardtest.Canary)
 		}
 	}
-	return nil
+	return m.Handler.Handle(ctx, r)
 }
 
 // TestFilePanics checks that a file is read again when it changes after a panic.
@@ -458,7 +458,7 @@ func TestFilePanics(t *testing.T) {
 	panicking, dir := 0, t.TempDir()
 	cds, eds := filepath.Join(dir, "cds.yaml"), filepath.Join(dir, "eds.json")
 	d := newOnDisk(t, config.ConfigSource{Kind: config.SourcePath, Path: cds}, func(c *Config) {
-		c.Logger = panics.Observe(slog.New(missingLog{slog.DiscardHandler, &panicking}))
+		c.Logger = slog.New(missingLog{panics.Logger().Handler(), &panicking})
 	}, dir)
 	panics.Caught("discovery file")
 	put(t, eds, fmt.Sprintf(fileOfHosts, "a", 1))
