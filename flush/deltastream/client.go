@@ -80,9 +80,9 @@ func (c *Client) Serve(w Writer, closing <-chan struct{}) error {
 	}.Serve(w, closing)
 	switch {
 	case errors.Is(err, render.ErrTooExpensive):
-		return c.event.notice("error", c.id(), c.sent, "filter too expensive", 0)
+		return c.event.notice("error", c.id(), c.at, c.sent, "filter too expensive", 0)
 	case errors.Is(err, errTooSlow):
-		return c.event.notice("error", c.id(), c.sent, "read too slowly", 0)
+		return c.event.notice("error", eventID{}, c.at, c.sent, "read too slowly", 0)
 	}
 	return err
 }
@@ -128,8 +128,11 @@ func (c *Client) due(tick time.Time) bool {
 // begin sends a reset and the values of all selected stats.
 func (c *Client) begin() error {
 	c.at, c.sent = c.stream.position()
-	e := &c.event
-	if err := e.notice("reset", c.id(), c.sent, c.reset, c.skipped); err != nil {
+	e, id := &c.event, eventID{}
+	if c.req.ChangesOnly {
+		id = c.id()
+	} // else a client continues only once it has all values
+	if err := e.notice("reset", id, c.at, c.sent, c.reset, c.skipped); err != nil {
 		return err
 	}
 	clear(c.seen)

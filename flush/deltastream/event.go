@@ -175,7 +175,7 @@ func (e *event) part(more bool) error {
 		b = e.id.append(b)
 	}
 	b = append(b, "data: "...)
-	b = e.head(b, e.id, e.at)
+	b = e.head(b, e.id.seq, e.at)
 	b = append(b, `,"interval_ms":`...)
 	b = strconv.AppendInt(b, e.interval.Milliseconds(), 10)
 	if more {
@@ -203,10 +203,11 @@ func (e *event) part(more bool) error {
 	return e.send()
 }
 
-func (e *event) notice(kind string, id eventID, at time.Time, reason string, skipped int) error {
+// notice sends an event about a position. A client continues from id.
+func (e *event) notice(kind string, id eventID, seq uint64, at time.Time, reason string, skipped int) error {
 	b := append(e.buf[:0], "event: "...)
 	b = id.append(append(append(b, kind...), '\n'))
-	b = e.head(append(b, "data: "...), id, at)
+	b = e.head(append(b, "data: "...), seq, at)
 	b = append(b, `,"reason":"`...)
 	b = append(b, reason...)
 	b = append(b, '"')
@@ -225,14 +226,19 @@ func (e *event) heartbeat(id eventID) error {
 }
 
 // head appends the members that all events have.
-func (e *event) head(b []byte, id eventID, at time.Time) []byte {
+func (e *event) head(b []byte, seq uint64, at time.Time) []byte {
 	b = append(b, `{"v":1,"seq":`...)
-	b = strconv.AppendUint(b, id.seq, 10)
+	b = strconv.AppendUint(b, seq, 10)
 	b = append(b, `,"t":`...)
 	return strconv.AppendInt(b, at.UnixMilli(), 10)
 }
 
+// append appends the field with the id. A zero id is empty: a client that loses its
+// connection then begins anew.
 func (id eventID) append(b []byte) []byte {
+	if id == (eventID{}) {
+		return append(b, "id:\n"...)
+	}
 	b = append(b, "id: "...)
 	b = strconv.AppendUint(b, id.epoch, 10)
 	b = append(b, '.')

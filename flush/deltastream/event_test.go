@@ -64,7 +64,7 @@ func TestListsOfEvents(t *testing.T) {
 		}
 	}
 	w.Reset()
-	if err := e.notice("reset", eventID{1, 3}, time.UnixMilli(6), "slow", 12); err != nil {
+	if err := e.notice("reset", eventID{1, 3}, 3, time.UnixMilli(6), "slow", 12); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(w.String(), `,"reason":"slow","skipped":12}`) {
