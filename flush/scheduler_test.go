@@ -310,23 +310,6 @@ func TestFlushUnderWayIsNotDoubled(t *testing.T) {
 	})
 }
 
-// TestEndOfUninitializedServer: the samples of a server that ends before it is initialized
-// reach its sinks.
-func TestEndOfUninitializedServer(t *testing.T) {
-	st := store.New(store.Options{})
-	s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return false }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := st.Root().Histogram("h", store.Milliseconds)
-	h.Record(1)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Run(ctx); err != nil || !h.Snapshot().Used {
-		t.Errorf("the samples are not merged: %v", err)
-	}
-}
-
 func TestUninitializedServerMergesNoHistograms(t *testing.T) {
 	st := store.New(store.Options{})
 	ready := false
@@ -347,19 +330,31 @@ func TestUninitializedServerMergesNoHistograms(t *testing.T) {
 	}
 }
 
-// TestFlushNowMergesHistograms: the test of a program flushes a server that does not run,
-// and finds its histograms.
-func TestFlushNowMergesHistograms(t *testing.T) {
-	st := store.New(store.Options{})
-	s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return false }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := st.Root().Histogram("h", store.Milliseconds)
-	h.Record(1)
-	s.FlushNow()
-	if !h.Snapshot().Used {
-		t.Error("not merged")
+// TestUninitializedServerMergesWhenAsked: the samples of a server that ends before it is
+// initialized reach its sinks, and the test of a program flushes a server that does not
+// run and finds its histograms.
+func TestUninitializedServerMergesWhenAsked(t *testing.T) {
+	for name, ask := range map[string]func(*flush.Scheduler) error{
+		"end": func(s *flush.Scheduler) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return s.Run(ctx)
+		},
+		"now": func(s *flush.Scheduler) error {
+			s.FlushNow()
+			return nil
+		},
+	} {
+		st := store.New(store.Options{})
+		s, err := flush.New(flush.Config{Store: st, Initialized: func() bool { return false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := st.Root().Histogram("h", store.Milliseconds)
+		h.Record(1)
+		if err := ask(s); err != nil || !h.Snapshot().Used {
+			t.Errorf("%s: the samples are not merged: %v", name, err)
+		}
 	}
 }
 

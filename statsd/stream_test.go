@@ -386,24 +386,29 @@ func TestNewConnectionsKeepNoIdleOnes(t *testing.T) {
 	}
 }
 
-// TestInputAtTheDeadline: what has arrived when a reader is told that its time is over
-// is read first, unless draining has taken too long.
-func TestInputAtTheDeadline(t *testing.T) {
+// connected returns both ends of a unix connection.
+func connected(t *testing.T) (conn, client net.Conn) {
+	t.Helper()
 	at, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer at.Close()
-	client, err := net.Dial("unix", at.Addr().String())
-	if err != nil {
+	if client, err = net.Dial("unix", at.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	conn, err := at.Accept()
-	if err != nil {
+	t.Cleanup(func() { client.Close() })
+	if conn, err = at.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
+	return conn, client
+}
+
+// TestInputAtTheDeadline: what has arrived when a reader is told that its time is over
+// is read first, unless draining has taken too long.
+func TestInputAtTheDeadline(t *testing.T) {
+	conn, client := connected(t)
 	l := &listener{cfg: ListenerConfig{IdleTimeout: time.Minute}}
 	l.conns.init()
 	st := &stream{l: l, conn: conn}
@@ -425,21 +430,7 @@ func TestInputAtTheDeadline(t *testing.T) {
 // TestHandshakeAtTheDeadline: a handshake that ran into a deadline ends the connection,
 // whatever has arrived since, as no later read can succeed.
 func TestHandshakeAtTheDeadline(t *testing.T) {
-	at, err := net.Listen("unix", t.TempDir()+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer at.Close()
-	client, err := net.Dial("unix", at.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	plain, err := at.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
+	plain, client := connected(t)
 	conn := tls.Server(plain, &tls.Config{})
 	_ = conn.SetReadDeadline(time.Unix(1, 0))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
