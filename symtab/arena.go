@@ -133,7 +133,7 @@ func (k *tokens) add(sym Symbol, token string) place {
 	var header [2 * binary.MaxVarintLen32]byte
 	h := appendHeader(header[:0], sym, len(token))
 	n := len(h) + len(token)
-	if a.current == 0 || a.filled+n > blockSize {
+	if a.current == 0 || a.filled+n >= blockSize { // the offset of an empty token is less than blockSize too
 		full := a.current
 		chunk, g := a.newChunk()
 		g.blocks[chunk%chunksPerGroup].Store(new(block))

@@ -458,3 +458,33 @@ func TestChunkDirectoryIsGivenBack(t *testing.T) {
 		checkTable(t, tab)
 	}
 }
+
+// TestEmptyTokenAtTheEndOfABlock: the offset of an empty token was 65536 if only its header
+// fitted into a block, so its place named another chunk, and its readers waited forever.
+func TestEmptyTokenAtTheEndOfABlock(t *testing.T) {
+	for room := 1; room <= 8; room++ { // bytes left for its header and more
+		for parity := range uint32(2) { // of the number of the chunk, whose lowest bit was set
+			tab := New(Options{})
+			k := &tab.tokens
+			n := 0
+			for ; k.arena.current == 0 || k.arena.current%2 != parity || blockSize-k.arena.filled > 100; n++ {
+				tab.AppendEncode(nil, fmt.Sprintf("token%d", n))
+			}
+			header := len(appendHeader(nil, Symbol(n+1), 0))
+			last := strings.Repeat("x", blockSize-k.arena.filled-header-room)
+			tab.AppendEncode(nil, last)
+			if left := blockSize - k.arena.filled; left != room {
+				t.Fatalf("%d bytes left, want %d", left, room)
+			}
+			enc := tab.AppendEncode(nil, "token0..token1")
+			at := place(k.whereOf(Symbol(n + 2)).Load())
+			if _, ok := k.arena.bytes(at); !ok {
+				t.Fatalf("%d bytes left: the empty token is in chunk %d, the last is %d", room, at.chunk(), k.arena.last)
+			}
+			if got := text(tab, enc); got != "token0..token1" {
+				t.Errorf("%d bytes left: the text is %q", room, got)
+			}
+			checkTable(t, tab)
+		}
+	}
+}
