@@ -60,9 +60,7 @@ func (s *Server) showStats(w *Response, r *Request, metricsOnly bool) error {
 			q.options.Past = values
 		}
 	}
-	if q.options.Past == nil {
-		q.options.Endpoints = s.endpoints
-	}
+	q.options.Endpoints = s.endpoints
 	if q.options.Buckets == render.HDR {
 		q.options.HDR = new(hdr.Encoder).Append
 	}

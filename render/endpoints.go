@@ -42,7 +42,7 @@ type endpoint struct {
 // their statistics. Values with the same name are added up.
 func (s *selection) endpoints(st *store.Store) ([]endpoint, error) {
 	o := s.o
-	if o.Endpoints == nil || !o.wants(Counters) && !o.wants(Gauges) || o.Hidden == HiddenOnly {
+	if o.Endpoints == nil || o.Past != nil || !o.wants(Counters) && !o.wants(Gauges) || o.Hidden == HiddenOnly {
 		return nil, nil
 	}
 	var all []endpoint

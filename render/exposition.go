@@ -129,7 +129,7 @@ type exposer struct {
 	network   bool      // the stat that is written, or merged, came from network input
 	summaries bool      // histograms of the family are shown as summaries
 	now       time.Time // the end of windows
-	seconds   bool      // the histogram that is written is shown in seconds
+	seconds   inSeconds // the unit of the histogram that is written
 	shortest  bool      // its bounds and sum are shown as the shortest decimals
 
 	family  *store.Name // of the stat before, if it has a shared name
@@ -145,7 +145,8 @@ type exposer struct {
 	since   int64       // when the value that is written was 0, Unix time in milliseconds; 0: not shown
 	labels  []byte      // of the stat under the cursor, with commas between
 	seen    [][]byte    // label names of the stat, if they must be distinguished
-	spans   []labelSpan // where they are in labels
+	spans   []labelSpan // where they are in labels, in the order of the tags
+	sorted  bool        // labels are in the order of their names
 	counts  []uint64
 	values  []float64 // scratch: quantiles of a summary
 	merged  merged
@@ -475,7 +476,7 @@ type labelSpan struct{ from, to int }
 // appendLabels fills e.labels from the tags of the stat under c. Labels are in
 // the order of the tags, those from network input in the order of their names.
 func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
-	e.labels, e.seen, e.spans = e.labels[:0], e.seen[:0], e.spans[:0]
+	e.labels, e.seen, e.spans, e.sorted = e.labels[:0], e.seen[:0], e.spans[:0], true
 	ls := c.Labels()
 	if len(ls) == 0 {
 		return
@@ -483,14 +484,14 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 	if k == store.KindText {
 		e.seen = append(e.seen, []byte(naming.TextLabel))
 	}
-	plain, network, sorted := c.Plain(), c.Network(), true
+	plain, network := c.Plain(), c.Network()
 	for i := range ls {
 		l := &ls[i]
 		if len(l.Value) == 0 && !network {
 			continue // as good as no label
 		}
 		name := naming.DistinctLabel(e.labelName(l.Name, network), e.seen)
-		sorted = sorted && (len(e.spans) == 0 || bytes.Compare(e.seen[len(e.seen)-1], name) < 0)
+		e.sorted = e.sorted && (len(e.spans) == 0 || bytes.Compare(e.seen[len(e.seen)-1], name) < 0)
 		e.seen = append(e.seen, name)
 		value := l.Value
 		if len(value) == 0 {
@@ -520,13 +521,16 @@ func (e *exposer) appendLabels(c *store.Cursor, k store.Kind) {
 		e.labels = append(e.labels, '"')
 		e.spans = append(e.spans, labelSpan{from, len(e.labels)})
 	}
-	if network && !sorted {
-		e.labels = append(e.labels[:0], e.seriesKey()...)
+	if network && !e.sorted {
+		e.labels, e.sorted = append(e.labels[:0], e.seriesKey()...), true
 	}
 }
 
 // seriesKey returns e.labels in the order of the label names.
 func (e *exposer) seriesKey() []byte {
+	if e.sorted {
+		return e.labels
+	}
 	at := len(e.seen) - len(e.spans) // behind the names that are taken
 	order := make([]int, len(e.spans))
 	for i := range order {
@@ -584,7 +588,7 @@ func (e *exposer) text(labels []byte, value string) {
 }
 
 func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Snapshot) {
-	e.seconds = e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds
+	e.seconds = inSeconds(e.network && e.naming.NetworkSeconds && l.Unit() == histogram.Milliseconds)
 	e.shortest = l.Unit() != histogram.Percent && l.Divisor() > 1
 	quantiles, window, totals := summaryQuantiles[:], s.Interval, s.Interval // of a summary
 	if e.summaries && e.form == Default {
@@ -593,10 +597,7 @@ func (e *exposer) histogram(labels []byte, l *histogram.Layout, s *histogram.Sna
 		}
 		window, totals = s.Window(e.now), s.Cumulative
 	}
-	e.proto.unit = 1
-	if e.seconds {
-		e.proto.unit = 1000
-	}
+	e.proto.seconds = e.seconds
 	switch {
 	case e.dialect == dialectProtobuf && e.summaries:
 		e.proto.summary(e.out, labels, quantiles, window, totals, e.since)
@@ -628,7 +629,7 @@ func (e *exposer) bucket(labels []byte, bound float64) {
 		b = append(b, ',')
 	}
 	b = append(b, `le="`...)
-	b = e.appendNumber(b, e.shown(bound))
+	b = e.appendNumber(b, e.seconds.shown(bound))
 	e.out.buf = append(b, '"', '}', ' ')
 }
 
@@ -643,7 +644,7 @@ func (e *exposer) summary(labels []byte, quantiles []float64, st, totals *histog
 		if e.dialect == dialectOpenMetrics && x != x {
 			e.out.buf = append(e.out.buf, "NaN"...)
 		} else {
-			e.out.buf = appendTextFloat(e.out.buf, e.shown(x))
+			e.out.buf = appendTextFloat(e.out.buf, e.seconds.shown(x))
 		}
 		e.out.buf = append(e.out.buf, '\n')
 	}
@@ -652,7 +653,7 @@ func (e *exposer) summary(labels []byte, quantiles []float64, st, totals *histog
 
 func (e *exposer) sumAndCount(labels []byte, st *histogram.Stats) {
 	e.sample("_sum", labels, "")
-	e.out.buf = e.appendNumber(e.out.buf, e.shown(st.Sum()))
+	e.out.buf = e.appendNumber(e.out.buf, e.seconds.shown(st.Sum()))
 	e.out.buf = append(e.out.buf, '\n')
 	e.sample("_count", labels, "")
 	e.out.buf = strconv.AppendUint(e.out.buf, st.Count(), 10)
@@ -660,10 +661,12 @@ func (e *exposer) sumAndCount(labels []byte, st *histogram.Stats) {
 	e.createdSample(labels)
 }
 
-// shown turns a value of the histogram that is being written into its unit in
-// the exposition.
-func (e *exposer) shown(x float64) float64 {
-	if e.seconds {
+// inSeconds is whether a histogram of milliseconds is shown in seconds.
+type inSeconds bool
+
+// shown returns a value of the histogram as it is shown.
+func (s inSeconds) shown(x float64) float64 {
+	if s {
 		return seconds(x)
 	}
 	return x

@@ -77,7 +77,6 @@ func TestForms(t *testing.T) {
 		}
 	}
 	var p protoFamily
-	p.unit = 1
 	p.native(size.Snapshot().Cumulative)
 	// 7 to 5103 are 6 buckets whose bounds grow by 4, 4 by 16, and 2 by 256.
 	if got := len(p.sparse.Positive); got != 2 || p.sparse.Zero != 3 {

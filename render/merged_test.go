@@ -40,6 +40,21 @@ func TestOneSeriesOfSeveralStats(t *testing.T) {
 	}
 }
 
+// TestOneSeriesInOtherTagOrder has the same labels from tags in two orders.
+func TestOneSeriesInOtherTagOrder(t *testing.T) {
+	st := store.New(store.Options{})
+	net := st.ScopeWith("", store.ScopeOptions{Network: true})
+	net.Counter("c", tags.Tag{Name: "a.x", Value: "1"}, tags.Tag{Name: "a_b", Value: "22"}).Inc()
+	net.Counter("c", tags.Tag{Name: "a_b", Value: "22"}, tags.Tag{Name: "a_x", Value: "1"}).Inc()
+	var b bytes.Buffer
+	if err := Exposition(&b, st, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), "# TYPE c counter\nc{a_b=\"22\",a_x=\"1\"} 2\n"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestSharedSeriesEnd ends stats that share a metric name one by one, in many
 // orders: the others are shown as if the ended ones had never existed.
 func TestSharedSeriesEnd(t *testing.T) {

@@ -56,7 +56,7 @@ type protoFamily struct {
 	typ     byte
 	head    []byte // its fields other than metrics
 	metrics []byte
-	unit    float64 // of the histogram in the exposition, in its own
+	seconds inSeconds // the unit of the histogram that is written
 
 	since int64  // the time that was encoded last, Unix time in milliseconds
 	stamp []byte // since as a Timestamp
@@ -120,7 +120,7 @@ func (p *protoFamily) summary(out *output, labels []byte, quantiles []float64, s
 	var room [len(summaryQuantiles)]float64
 	for i, x := range st.Quantiles(room[:0], quantiles) {
 		p.part = protobuf.AppendDouble(p.part[:0], 1, quantiles[i])
-		p.part = protobuf.AppendDouble(p.part, 2, x/p.unit)
+		p.part = protobuf.AppendDouble(p.part, 2, p.seconds.shown(x))
 		p.value = protobuf.AppendBytes(p.value, 3, p.part)
 	}
 	p.created(4, since)
@@ -129,7 +129,7 @@ func (p *protoFamily) summary(out *output, labels []byte, quantiles []float64, s
 
 func (p *protoFamily) countAndSum(st *histogram.Stats) {
 	p.value = protobuf.AppendUint(p.value[:0], 1, st.Count())
-	p.value = protobuf.AppendDouble(p.value, 2, st.Sum()/p.unit)
+	p.value = protobuf.AppendDouble(p.value, 2, p.seconds.shown(st.Sum()))
 }
 
 func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout, st *histogram.Stats, form Buckets, since int64) {
@@ -137,7 +137,7 @@ func (p *protoFamily) histogram(out *output, labels []byte, l *histogram.Layout,
 	if form != Native {
 		p.counts = st.AppendCumulative(p.counts[:0])
 		for i, bound := range l.Bounds() {
-			p.bucket(p.counts[i], bound/p.unit)
+			p.bucket(p.counts[i], p.seconds.shown(bound))
 		}
 		p.bucket(st.Count(), math.Inf(1))
 	}
@@ -156,7 +156,11 @@ func (p *protoFamily) bucket(count uint64, bound float64) {
 
 // native adds the fields of a native histogram to p.value.
 func (p *protoFamily) native(st *histogram.Stats) {
-	p.sparse.Fill(st, p.unit)
+	unit := 1.0
+	if p.seconds {
+		unit = 1000
+	}
+	p.sparse.Fill(st, unit)
 	p.value = protobuf.AppendSint(p.value, 5, int64(p.sparse.Schema))
 	p.value = protobuf.AppendDouble(p.value, 6, exponential.ZeroThreshold)
 	p.value = protobuf.AppendUint(p.value, 7, p.sparse.Zero)

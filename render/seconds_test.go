@@ -2,10 +2,14 @@ package render
 
 import (
 	"bytes"
+	"errors"
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/statsd-admin/statsd-admin/internal/golden"
+	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/render/naming"
 	"github.com/statsd-admin/statsd-admin/store"
 )
@@ -81,5 +85,27 @@ func TestSecondsAreRoundedOnce(t *testing.T) {
 	}
 	if got := seconds(math.NaN()); got == got {
 		t.Errorf("not a number is %v", got)
+	}
+}
+
+// TestProtobufSecondsAsInText has a bound and a sum that change if they are divided by 1000:
+// the label le would differ between scrapes in the two formats.
+func TestProtobufSecondsAsInText(t *testing.T) {
+	st := newStore(store.Options{
+		Naming: naming.Rules{NetworkSeconds: true},
+		Histograms: []store.HistogramSetting{{
+			Match: func(string) bool { return true }, Buckets: []float64{0.009},
+		}},
+	})
+	st.ScopeWith("", store.ScopeOptions{Network: true}).Histogram("t", store.Milliseconds).RecordFloat(0.018, 1)
+	st.Flush(store.FlushOptions{}).Close()
+	var text, proto bytes.Buffer
+	if err := errors.Join(Exposition(&text, st, Options{}), Protobuf(&proto, st, Options{})); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []float64{9e-06, 1.8e-05} {
+		if !strings.Contains(text.String(), strconv.FormatFloat(x, 'g', -1, 64)) || !bytes.Contains(proto.Bytes(), protobuf.AppendDouble(nil, 2, x)) {
+			t.Errorf("no %v in the text or the protobuf format:\n%s%q", x, &text, &proto)
+		}
 	}
 }
