@@ -11,7 +11,7 @@ func (s *Stats) Rank(v float64) (below, upTo uint64) {
 	if v >= s.Max() {
 		return s.count, s.count
 	}
-	at := math.Floor(v * s.layout.divide)
+	at := s.layout.floor(v)
 	s.FixedBins(func(lowest, highest int64, n uint64) bool {
 		switch {
 		case float64(highest) <= at:

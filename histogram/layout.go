@@ -223,18 +223,24 @@ func (l *Layout) setLimits() {
 	}
 }
 
-// fixedBound returns the largest fixed-point value at or below b. A product
-// within one millionth of a whole number is taken for it: 0.29 × 1,000,000 is
-// not exact in binary.
+// fixedBound returns the largest fixed-point value at or below b.
 func (l *Layout) fixedBound(b float64) uint64 {
-	x := b * l.divide
-	if r := math.Round(x); l.divide != 1 && math.Abs(x-r) <= 1e-6 {
-		x = r
-	}
+	x := l.floor(b)
 	if x >= maxValue {
 		return maxValue
 	}
 	return uint64(x)
+}
+
+// floor returns the largest whole number of fixed-point units at or below v. One that is
+// shown as v, or within a millionth of the product, is taken for it: 0.000249 × 1,000,000
+// is not exact in binary.
+func (l *Layout) floor(v float64) float64 {
+	x := v * l.divide
+	if r := math.Round(x); l.divide != 1 && (r/l.divide == v || math.Abs(x-r) <= 1e-6) {
+		return r
+	}
+	return math.Floor(x)
 }
 
 // splitOf is slot for a bin that straddles a bound.

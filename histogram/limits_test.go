@@ -61,17 +61,21 @@ func TestNarrowCountersAtTheirLimit(t *testing.T) {
 // TestBoundsAtTheirValue has values at each bound and next to it, in a scale in which the
 // product with the bound is not exact.
 func TestBoundsAtTheirValue(t *testing.T) {
-	bounds := []float64{0.01, 0.29, 0.57, 1, 1.13, 2.03, 4.35, 100.07}
-	l, err := NewLayout(Config{Bounds: bounds, Scale: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, b := range bounds {
-		for steps, want := range map[float64]uint64{-1: 1, 0: 1, 1: 0} {
-			h := New(l)
-			h.RecordFloat((math.Round(b*100)+steps)/100, 1)
-			if got := h.Merge().Cumulative.AppendCumulative(nil)[i]; got != want {
-				t.Errorf("%v and %v hundredths: %d values up to it, want %d", b, steps, got, want)
+	for scale, bounds := range map[float64][]float64{
+		100:       {0.01, 0.29, 0.57, 1, 1.13, 2.03, 4.35, 100.07},
+		1_000_000: {0.000249, 131072.3, 273309.1, 525873.2}, // whose products lack more than a millionth
+	} {
+		l, err := NewLayout(Config{Bounds: bounds, Scale: int64(scale)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range bounds {
+			for steps, want := range map[float64]uint64{-1: 1, 0: 1, 1: 0} {
+				h := New(l)
+				h.RecordFloat((math.Round(b*scale)+steps)/scale, 1)
+				if got := h.Merge().Cumulative.AppendCumulative(nil)[i]; got != want {
+					t.Errorf("%v and %v steps of 1/%v: %d values up to it, want %d", b, steps, scale, got, want)
+				}
 			}
 		}
 	}
