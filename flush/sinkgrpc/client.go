@@ -13,12 +13,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding/gzip"
@@ -56,11 +58,14 @@ type Config struct {
 	Dial func(ctx context.Context) (net.Conn, error)
 }
 
-// Client sends packets over one connection, which is opened on demand. Create
-// it with [New]. Its methods are safe for concurrent use.
+// Client sends packets over one connection, which is opened on demand, and again after
+// a call without an answer. Create it with [New]. Its methods are safe for concurrent use.
 type Client struct {
-	cfg  Config
-	url  *url.URL
+	cfg     Config
+	url     *url.URL
+	connect func() (*grpc.ClientConn, error)
+
+	mu   sync.Mutex // guards the rest
 	conn *grpc.ClientConn
 }
 
@@ -98,8 +103,7 @@ func New(cfg Config) (*Client, error) {
 		grpc.WithStatsHandler(watcher{}), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithMaxHeaderListSize(maxAnswer),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: sinkqueue.MinRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: sinkqueue.MaxRetry},
-			MinConnectTimeout: cfg.Timeout,
+			Backoff: backoff.DefaultConfig, MinConnectTimeout: cfg.Timeout,
 		}),
 	}
 	uri := "dns:///" + host
@@ -107,11 +111,9 @@ func New(cfg Config) (*Client, error) {
 		uri = "passthrough:///" + u.Host
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return cfg.Dial(ctx) }))
 	}
-	conn, err := grpc.NewClient(uri, options...)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{cfg, u, conn}, nil
+	c := &Client{cfg: cfg, url: u, connect: func() (*grpc.ClientConn, error) { return grpc.NewClient(uri, options...) }}
+	c.conn, err = c.connect()
+	return c, err
 }
 
 // Check checks the URL, which must have a port unless there is a default, and the names
@@ -139,7 +141,27 @@ func Check(cfg sinkhttp.Config, port string) error {
 func (c *Client) Target() string { return c.url.Scheme + "://" + c.url.Host }
 
 // Close closes the connection.
-func (c *Client) Close() { _ = c.conn.Close() }
+func (c *Client) Close() { _ = c.current().Close() }
+
+func (c *Client) current() *grpc.ClientConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn
+}
+
+// renew replaces conn, unless another call has: its other end may be gone without a
+// sign, and after a failure to connect it would refuse calls for a while.
+func (c *Client) renew(conn *grpc.ClientConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != conn || conn.GetState() == connectivity.Shutdown {
+		return
+	}
+	if fresh, err := c.connect(); err == nil {
+		c.conn = fresh
+		_ = conn.Close()
+	}
+}
 
 // Export sends an encoded message and returns the encoded response. An error
 // wraps [sinkqueue.ErrAmbiguous] if the receiver may have received the request,
@@ -154,7 +176,11 @@ func (c *Client) Export(ctx context.Context, request []byte) ([]byte, error) {
 	defer cancel()
 	var response []byte
 	var trailer metadata.MD
-	if err := c.conn.Invoke(metadata.NewOutgoingContext(ctx, metadata.New(fields)), c.cfg.Method, request, &response, grpc.Trailer(&trailer)); err != nil {
+	conn := c.current()
+	if err := conn.Invoke(metadata.NewOutgoingContext(ctx, metadata.New(fields)), c.cfg.Method, request, &response, grpc.Trailer(&trailer)); err != nil {
+		if !a.answered.Load() {
+			c.renew(conn)
+		}
 		return nil, a.failure(err, trailer)
 	}
 	return response, nil

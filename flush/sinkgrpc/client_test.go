@@ -426,3 +426,62 @@ func TestDial(t *testing.T) {
 		t.Errorf("%q, %v", answer, err)
 	}
 }
+
+// silent is a connection whose other end takes nothing more without a sign.
+type silent struct {
+	net.Conn
+	gone *atomic.Bool
+}
+
+func (s silent) Write(b []byte) (int, error) {
+	if s.gone.Load() {
+		return len(b), nil
+	}
+	return s.Conn.Write(b)
+}
+
+// TestCallsConnectAgain: a call after one without an answer opens a connection at once. A
+// receiver that vanishes without closing its connection costs one call.
+func TestCallsConnectAgain(t *testing.T) {
+	address := serve(t, func(context.Context, string, []byte) ([]byte, error) { return []byte("done"), nil })
+	var gone atomic.Bool
+	var attempts, broken int // of Dial, which one call after the other makes
+	cfg := to("receiver.invalid:1")
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) {
+		if attempts++; broken > 0 {
+			broken--
+			return nil, errors.New("down")
+		}
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		was := &gone
+		if attempts > 1 {
+			was = new(atomic.Bool)
+		}
+		return silent{c, was}, err
+	}
+	tr := connect(t, cfg)
+	for range 2 {
+		if _, err := tr.Export(t.Context(), []byte("x")); err != nil || attempts != 1 {
+			t.Fatal(err, attempts)
+		}
+	}
+	gone.Store(true)
+	broken = 5
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := tr.Export(ctx, []byte("x"))
+	checkClass(t, err, sinkqueue.ErrAmbiguous)
+	for n := 2; n < 7; n++ {
+		_, err := tr.Export(t.Context(), []byte("x"))
+		if checkClass(t, err, nil); attempts != n {
+			t.Errorf("%d attempts to connect, want %d", attempts, n)
+		}
+	}
+	if answer, err := tr.Export(t.Context(), []byte("x")); err != nil || string(answer) != "done" || attempts != 7 {
+		t.Errorf("%q, %v after %d attempts to connect", answer, err, attempts)
+	}
+	tr.Close()
+	if _, err := tr.Export(t.Context(), []byte("x")); err == nil || attempts != 7 {
+		t.Errorf("%v after Close, %d attempts to connect", err, attempts)
+	}
+}
