@@ -143,8 +143,10 @@ type Answer struct {
 // error wraps [sinkqueue.ErrAmbiguous] if the receiver may have received the
 // whole request.
 func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*Answer, error) {
-	var whole atomic.Bool // the request left completely
+	var whole atomic.Bool             // the request left completely
+	var used atomic.Pointer[net.Conn] // for the request
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:      func(i httptrace.GotConnInfo) { used.Store(&i.Conn) },
 		WroteRequest: func(i httptrace.WroteRequestInfo) { whole.Store(i.Err == nil) },
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.URL, bytes.NewReader(body))
@@ -168,6 +170,9 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 	if err != nil {
 		if u := (*url.Error)(nil); errors.As(err, &u) {
 			err = u.Err // without the URL, which can have secrets
+		}
+		if conn := used.Load(); conn != nil && errors.Is(err, context.DeadlineExceeded) {
+			_ = (*conn).Close() // the other end may be gone, and HTTP/2 would use it again
 		}
 		if whole.Load() {
 			err = fmt.Errorf("%w: %w", err, sinkqueue.ErrAmbiguous)

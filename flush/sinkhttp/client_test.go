@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -366,4 +367,59 @@ func TestPlainBody(t *testing.T) {
 	if got, err := io.ReadAll(far); string(got) != "text" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// silent is a connection whose other end takes nothing more without a sign.
+type silent struct {
+	net.Conn
+	gone *atomic.Bool
+}
+
+func (s silent) Write(b []byte) (int, error) {
+	if s.gone.Load() {
+		return len(b), nil
+	}
+	return s.Conn.Write(b)
+}
+
+// TestVanishedReceiver: a request without an answer is the last one of its connection, also
+// over HTTP/2, whose connections outlive requests.
+func TestVanishedReceiver(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	c, err := New(Config{URL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var dials atomic.Int32
+	var gone atomic.Bool
+	tr := c.client.Transport.(*http.Transport)
+	tr.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		opened, err := new(net.Dialer).DialContext(ctx, network, address)
+		if dials.Add(1) == 1 {
+			return silent{opened, &gone}, err
+		}
+		return opened, err
+	}
+	answered := func(connections int32) {
+		t.Helper()
+		a, err := c.Post(t.Context(), nil, []byte("a"))
+		if err != nil || string(a.Body) != "HTTP/2.0" || dials.Load() != connections {
+			t.Fatalf("%+v, %v over connection %d, want %d", a, err, dials.Load(), connections)
+		}
+	}
+	answered(1)
+	answered(1)
+	gone.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Post(ctx, nil, []byte("a")); !errors.Is(err, sinkqueue.ErrAmbiguous) {
+		t.Errorf("%v, want an unknown delivery", err)
+	}
+	answered(2)
+	answered(2)
 }
