@@ -145,7 +145,7 @@ func (t *textLines) name(dst []byte, c *store.Cursor) []byte {
 	return dst
 }
 
-// spill is the one of the output, which needs the bytes that own may be in again.
+// spill is that of the output, which needs the bytes that own may be in again.
 func (t *textLines) spill() error {
 	if len(t.out.buf) >= bufferSize {
 		t.kept = append(t.kept[:0], t.own...)

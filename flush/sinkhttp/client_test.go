@@ -382,7 +382,7 @@ func (s silent) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// TestVanishedReceiver: a request without an answer is the last one of its connection, also
+// TestVanishedReceiver: a request without an answer is the last of its connection, also
 // over HTTP/2, whose connections outlive requests.
 func TestVanishedReceiver(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
