@@ -76,8 +76,9 @@ type Config struct {
 	Series int
 	// Send sends a packet and returns how many of its bytes, in whole lines,
 	// were sent. After an error, the rest counts as not delivered and is sent
-	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. Shards call
-	// it concurrently. Required.
+	// again, unless the error wraps [ErrAmbiguous] or [ErrRefused]. A shard pauses
+	// after an error, unless it wraps ErrRefused. Shards call it concurrently.
+	// Required.
 	Send func(ctx context.Context, data []byte) (sent int, err error)
 	// SendAll sends packets of one [Queue.AddAll] that are equally long, except
 	// the last, which can be shorter. If it returns false, it has certainly

@@ -190,16 +190,18 @@ func (s *shard) run(ctx context.Context) {
 		}
 		before := p
 		err := s.send(ctx, &p)
-		again := err != nil && !errors.Is(err, ErrRefused) && (q.cfg.Resend || !errors.Is(err, ErrAmbiguous))
-		if err == nil || !again {
+		refused := errors.Is(err, ErrRefused)
+		again := err != nil && !refused && (q.cfg.Resend || !errors.Is(err, ErrAmbiguous))
+		if err != nil && !again {
+			q.warnLoss(err)
+		}
+		if err == nil || refused { // the next packet may be better
 			s.settle(p, before, false, err, time.Time{})
 			if err == nil {
 				if !failing.IsZero() && q.failing.Add(-1) == 0 {
 					q.log(slog.LevelInfo, "sending again", "after", time.Since(failing))
 				}
 				failing, pause = time.Time{}, MinRetry
-			} else {
-				q.warnLoss(err)
 			}
 			if ctx.Err() != nil {
 				return
@@ -209,7 +211,7 @@ func (s *shard) run(ctx context.Context) {
 		first := failing.IsZero()
 		if first {
 			failing = time.Now()
-			if q.failing.Add(1) == 1 {
+			if q.failing.Add(1) == 1 && again {
 				q.log(slog.LevelWarn, "cannot send, retrying", "error", err)
 			}
 		}
@@ -218,7 +220,7 @@ func (s *shard) run(ctx context.Context) {
 		if errors.As(err, &asked) {
 			wait = max(wait, min(asked.After, q.cfg.QueueAge))
 		}
-		s.settle(p, before, true, err, time.Now().Add(wait))
+		s.settle(p, before, again, err, time.Now().Add(wait))
 		// The first error can be about a connection that was of no use any more.
 		if closing && (!first || asked != nil) || ctx.Err() != nil {
 			return

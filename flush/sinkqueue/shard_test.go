@@ -79,6 +79,31 @@ func TestQueueWaitsAsTheReceiverAsks(t *testing.T) {
 	})
 }
 
+// TestUnknownDeliveriesPause: a receiver that fails for a while, so that it is not known
+// what arrives, costs a packet for each attempt, not all packets.
+func TestUnknownDeliveriesPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &target{err: fmt.Errorf("status 502: %w", sinkqueue.ErrAmbiguous)}
+		q, metric, stop := queue(t, r, nil)
+		for range 100 {
+			q.Add([]byte("a:1\n"), 1)
+		}
+		time.Sleep(time.Second)
+		if n := metric("ambiguous_packets"); n != 4 {
+			t.Errorf("%d packets in a second, want 4", n)
+		}
+		r.fail(&sinkqueue.Wait{After: 17 * time.Second, Err: r.err})
+		time.Sleep(10 * time.Second)
+		asked := metric("ambiguous_packets")
+		r.fail(nil)
+		time.Sleep(17 * time.Second)
+		if n := metric("ambiguous_packets"); asked != 5 || n != 5 || metric("packets") != 95 || metric("ambiguous_increments") != 5 {
+			t.Errorf("%d packets before and %d after the receiver asked for a pause, want 5; %d sent, want 95", asked, n, metric("packets"))
+		}
+		stop()
+	})
+}
+
 // TestValuesAreCounted drops, refuses and doubts packets that report values of
 // histograms.
 func TestValuesAreCounted(t *testing.T) {
