@@ -208,8 +208,9 @@ func (c *Conn) Ended() bool {
 func (c *Conn) stillTLS(t *tls.Conn) bool {
 	defer func() { _ = t.SetReadDeadline(time.Time{}) }()
 	// Received data can be read at once. If the scheduler does not get to it within
-	// the deadline, the next deadline is longer.
-	for wait := time.Millisecond; ; wait *= 2 {
+	// the deadline, the next deadline is longer. A host that sends a record byte by
+	// byte exceeds the last one.
+	for wait := time.Millisecond; wait <= mostWait; wait *= 2 {
 		if quiet, err := streamend.Quiet(t.NetConn()); quiet || err != nil {
 			return err == nil
 		}
@@ -219,7 +220,11 @@ func (c *Conn) stillTLS(t *tls.Conn) bool {
 			return false
 		}
 	}
+	return false
 }
+
+// mostWait is the longest time that [Conn.Alive] waits for the rest of a TLS record.
+const mostWait = 64 * time.Millisecond
 
 // CloseWrite closes the sending side of a TCP, unix or TLS connection.
 func (c *Conn) CloseWrite() error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 
@@ -350,5 +351,30 @@ func TestAliveOverTLS(t *testing.T) {
 				r.check("cluster.c.", map[string]uint64{"upstream_cx_destroy_remote": 1, "upstream_cx_destroy_local": 0})
 			})
 		}
+	}
+}
+
+// drip is a connection that always has more to read and never delivers it in time.
+type drip struct{ *net.TCPConn }
+
+func (drip) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+// TestRecordsByteByByte: a host cannot hold up the pool of an idle connection by a TLS
+// record that it sends byte by byte.
+func TestRecordsByteByByte(t *testing.T) {
+	r := reach(t, "")
+	c, peer := r.connect()
+	defer c.Close()
+	defer peer.Close()
+	if _, err := peer.Write([]byte{0x17}); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the byte arrives", func() bool {
+		quiet, _ := streamend.Quiet(c.Conn)
+		return !quiet
+	})
+	c.Conn = tls.Client(drip{c.Conn.(*net.TCPConn)}, &tls.Config{InsecureSkipVerify: true})
+	if c.Alive() {
+		t.Error("a connection with a part of a record counts as usable")
 	}
 }
