@@ -15,6 +15,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/streamend"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 	"github.com/statsd-admin/statsd-admin/upstream/transport"
 )
 
@@ -72,6 +73,7 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 	connections.Take()
 	pool.Inc()
 	c.ConnStarted(h)
+	failed := h.Health() == status.Unhealthy
 	returned := false
 	defer func() {
 		if !returned { // a panic, for example of the caller's context
@@ -86,17 +88,17 @@ func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *h
 	if err != nil {
 		connections.Release()
 		pool.Dec()
-		var failed *transport.Error // it has counted bind errors already
-		if errors.As(err, &failed) && failed.Local {
+		var why *transport.Error // it has counted bind errors already
+		if errors.As(err, &why) && why.Local {
 			c.countConnFailed(h, true)
 			return nil, err
 		}
-		c.ConnFailed(h, failed != nil && failed.Timeout)
+		c.ConnFailed(h, why != nil && why.Timeout)
 		return nil, err
 	}
 	now := time.Now()
 	c.ConnEstablished(h, now.Sub(start))
-	return &Conn{Conn: conn, cluster: c, host: h, breaker: connections, pool: pool, made: now}, nil
+	return &Conn{Conn: conn, cluster: c, host: h, breaker: connections, pool: pool, made: now, failed: failed}, nil
 }
 
 // Conn is a connection to a host that counts bytes and its end. Read, Write and Close
@@ -108,6 +110,7 @@ type Conn struct {
 	breaker *Resource
 	pool    *host.Gauge // it counts in
 	made    time.Time
+	failed  bool // the host was unhealthy already when it was picked
 
 	requests atomic.Int64 // begun in all
 	active   atomic.Int64

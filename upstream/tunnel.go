@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/upstream/host"
+	"github.com/statsd-admin/statsd-admin/upstream/status"
 )
 
 // tunnelBuffer limits the bytes in transit in each direction of a tunnel.
@@ -31,6 +32,9 @@ func (c *Conn) Tunnel(ctx context.Context, client net.Conn, idle time.Duration) 
 	defer cancel()
 	c.cluster.tunnels.Store(c, cancel)
 	defer c.cluster.tunnels.Delete(c)
+	if c.cluster.config.CloseOnHealthFailure && !c.failed && c.host.Health() == status.Unhealthy {
+		cancel() // it has failed since it was picked
+	}
 	defer context.AfterFunc(ctx, func() { _, _ = client.Close(), c.Close() })()
 	size := c.cluster.BufferSize(tunnelBuffer)
 	var back sync.WaitGroup

@@ -208,55 +208,67 @@ func TestTunnel(t *testing.T) {
 	})
 }
 
-// TestTunnelsToFailedHosts lets a host turn unhealthy: its tunnels end if the cluster
-// is configured so.
+// TestTunnelsToFailedHosts lets a host turn unhealthy before the connection, between
+// connection and tunnel, and under the tunnel: in the last two cases the tunnel ends if
+// the cluster is configured so.
 func TestTunnelsToFailedHosts(t *testing.T) {
-	for _, ends := range []bool{false, true} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		_, cl := started(t, nil, fmt.Sprintf("{name: c, connect_timeout: 30s, close_connections_on_host_health_failure: %t, load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: "+
-			"[{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]}}", ends, l.Addr().(*net.TCPAddr).Port))
-		h, err := cl.Pick(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		up, err := cl.ConnectTunnel(t.Context(), h, DefaultPriority, transport.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		there, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer there.Close()
-		client, from := net.Pipe()
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			up.Tunnel(t.Context(), from, 0)
-		}()
-		pass := func() error {
-			if _, err := client.Write([]byte("x")); err != nil {
+	for fails, name := range []string{"before", "between", "under", "kept"} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			_, cl := started(t, nil, fmt.Sprintf("{name: c, connect_timeout: 30s, close_connections_on_host_health_failure: %t, load_assignment: {cluster_name: c, endpoints: [{lb_endpoints: "+
+				"[{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %d}}}}]}]}}", name != "kept", l.Addr().(*net.TCPAddr).Port))
+			h, err := cl.Pick(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fail := func(now int) {
+				if now == fails || name == "kept" && now == 2 {
+					h.SetFlags(status.FailedActiveHC)
+					cl.healthChanged(h, 0)
+				}
+			}
+			fail(0)
+			up, err := cl.ConnectTunnel(t.Context(), h, DefaultPriority, transport.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			there, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer there.Close()
+			fail(1)
+			client, from := net.Pipe()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				up.Tunnel(t.Context(), from, 0)
+			}()
+			pass := func() error {
+				if _, err := client.Write([]byte("x")); err != nil {
+					return err
+				}
+				_, err := io.ReadFull(there, make([]byte, 1))
 				return err
 			}
-			_, err := io.ReadFull(there, make([]byte, 1))
-			return err
-		}
-		if err := pass(); err != nil {
-			t.Fatal(err)
-		}
-		cl.endTunnels(host.New(host.Spec{})) // another host
-		h.SetFlags(status.FailedActiveHC)
-		cl.healthChanged(h, 0)
-		if !ends {
-			if err := pass(); err != nil {
-				t.Errorf("the tunnel has ended: %v", err)
+			if fails != 1 {
+				if err := pass(); err != nil {
+					t.Fatal(err)
+				}
+				cl.endTunnels(host.New(host.Spec{})) // another host
+				fail(2)
 			}
-			there.Close()
-		}
-		<-ended
+			if name == "before" || name == "kept" {
+				if err := pass(); err != nil {
+					t.Errorf("the tunnel has ended: %v", err)
+				}
+				there.Close()
+			}
+			<-ended
+		})
 	}
 }
