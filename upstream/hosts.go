@@ -241,24 +241,24 @@ func (c *Cluster) removeHosts(goes func(*host.Host) bool) {
 // DiscoveryDone is called by a source after its first answer, even if that is an error.
 // The cluster is ready once the hosts it has by then were checked.
 func (c *Cluster) DiscoveryDone() {
+	c.updating.Lock() // an update that is under way has yet to begin the checks of its hosts
 	c.mu.Lock()
-	if c.discovered || c.closed {
-		c.mu.Unlock()
-		return
-	}
-	c.discovered = true
-	c.unchecked = make(map[*host.Host]bool)
-	if c.checker != nil {
-		for _, s := range *c.sets.Load() {
-			for _, h := range s.Hosts {
-				// Hosts that were checked already are not awaited.
-				if c.checker.Awaited(h) {
-					c.unchecked[h] = true
+	if !c.discovered && !c.closed {
+		c.discovered = true
+		c.unchecked = make(map[*host.Host]bool)
+		if c.checker != nil {
+			for _, s := range *c.sets.Load() {
+				for _, h := range s.Hosts {
+					// Hosts that were checked already are not awaited.
+					if c.checker.Awaited(h) {
+						c.unchecked[h] = true
+					}
 				}
 			}
 		}
 	}
 	c.mu.Unlock()
+	c.updating.Unlock()
 	c.firstCheckDone(nil)
 }
 

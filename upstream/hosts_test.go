@@ -1,8 +1,14 @@
 package upstream
 
 import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/host"
 )
 
@@ -19,4 +25,43 @@ func TestRemovedHostsLeaveOtherPriorities(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"membership_change": changes + 1, "membership_total": 2})
 	c.removeHosts(func(h *host.Host) bool { return h == before[0].Hosts[1] })
 	r.check("cluster.c.", map[string]uint64{"membership_change": changes + 1, "membership_total": 2})
+}
+
+// TestDiscoveryEndsBetweenUpdates: a source whose hosts are of several groups can end its
+// discovery while another group is updated. The cluster waits for the checks of all
+// hosts of that update.
+func TestDiscoveryEndsBetweenUpdates(t *testing.T) {
+	var c *Cluster
+	done := make(chan struct{})
+	r := newRig(t, func(o *Config) {
+		added := o.Hooks.HostAdded
+		o.Hooks.HostAdded = func(cl *Cluster, h *host.Host) {
+			added(cl, h)
+			if h.Address() != spec(1).Address {
+				return
+			}
+			go func() { // the second host is not being checked yet
+				defer close(done)
+				c.DiscoveryDone()
+			}()
+			for range 10_000 { // long enough for a discovery that does not wait
+				runtime.Gosched()
+			}
+		}
+		o.Dial = func(ctx context.Context, _ *config.Cluster, h *host.Host, _ config.Address) (net.Conn, error) {
+			if h.Address() == spec(1).Address {
+				return nil, errors.New("refused")
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	r.Start()
+	r.add(byEDS("c", strings.Replace(checks, "timeout: 0.05s", "timeout: 60s", 1)))
+	c = r.source("c")
+	c.UpdateHosts(1, hosts(spec(1), spec(2)))
+	<-done
+	if c.Ready() {
+		t.Error("ready before the first check of a host is over")
+	}
 }
