@@ -191,6 +191,21 @@ func (c *Cluster) checkDone(r health.Report) {
 	}
 }
 
+// HasHost reports whether h is a host of the cluster. A new host of an ORIGINAL_DST
+// cluster counts before [Cluster.Sets] shows it.
+func (c *Cluster) HasHost(h *host.Host) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, priorities := range c.groups {
+		for _, list := range priorities {
+			if slices.Contains(list, h) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // healthChanged publishes a change of the flags of h, which were before until then.
 func (c *Cluster) healthChanged(h *host.Host, before status.Flags) {
 	c.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,7 +173,7 @@ func (ps *Pools) of(hd *upstream.Handle, c *upstream.Cluster, h *host.Host, p up
 
 // serves reports whether c is the active cluster, and h a host of it.
 func serves(hd *upstream.Handle, c *upstream.Cluster, h *host.Host) bool {
-	return hd.Current() == c && slices.ContainsFunc(c.Sets(), func(s *host.Set) bool { return slices.Contains(s.Hosts, h) })
+	return hd.Current() == c && c.HasHost(h)
 }
 
 // drop takes out a pool, which lives on as long as it is used.

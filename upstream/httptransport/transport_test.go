@@ -472,6 +472,19 @@ func TestOriginalDestinations(t *testing.T) {
 		}
 	}
 	r.check(map[string]int{"original_dst_host_invalid": 2})
+
+	// A host that is new just after another one keeps its connection, too.
+	b := serve(t, func(http.ResponseWriter, *http.Request) {})
+	for range 3 {
+		req := request(t, "GET", "")
+		req.Header.Set("X-Proxy-Original-Dst-Host", b)
+		resp, err := r.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	r.check(map[string]int{"upstream_cx_total": 2, "upstream_rq_total": 4})
 }
 
 // lockedBody is a body like that of a server's request: Close waits for Read.
