@@ -2,6 +2,7 @@ package httptransport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,8 +33,9 @@ const (
 
 // Transport is an [http.RoundTripper] that sends requests to the hosts of a
 // cluster. The URL of a request only names its path and, without a field Host, the host
-// in its header: the cluster has the addresses, and decides whether connections use TLS,
-// whatever the scheme. The fields must not be changed once it is used.
+// in its header: the cluster has the addresses, and decides whether connections use TLS.
+// A request with the scheme https fails if the connection to its host does not. The
+// fields must not be changed once it is used.
 type Transport struct {
 	// Pools holds the connections. It must be set, and can be shared.
 	Pools *Pools
@@ -97,6 +99,7 @@ var (
 	errSwitch      = errors.New("the answer switches to another protocol")
 	errInterim     = errors.New("too many interim answers")
 	errStatus      = errors.New("invalid status")
+	errPlain       = errors.New("the URL has the scheme https, but the cluster connects to the host without TLS")
 )
 
 // Check returns an [*Error] with status 400 for requests that no host can
@@ -325,6 +328,11 @@ func (a *try) connect() error {
 			a.end.Status = http.StatusGatewayTimeout
 		}
 		return err
+	}
+	if _, secure := c.Conn.Conn.(*tls.Conn); !secure && x.r.URL.Scheme == "https" {
+		p.put(c, true)
+		a.ours, a.end.Status = true, http.StatusBadGateway
+		return errPlain
 	}
 	if !x.cluster.Breakers(x.t.Priority).Requests.TryTake() {
 		p.put(c, true)

@@ -116,6 +116,34 @@ func TestHostOfARequest(t *testing.T) {
 	}
 }
 
+// TestHTTPSIsNeverPlainText: a request for https does not reach a host in plain text. The
+// connection serves others.
+func TestHTTPSIsNeverPlainText(t *testing.T) {
+	r := newRig(t, "", serve(t, func(http.ResponseWriter, *http.Request) {}))
+	c := &http.Client{Transport: r}
+	_, err := c.Get("https://c/")
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Status != http.StatusBadGateway || !errors.Is(err, errPlain) {
+		t.Errorf("https: %v", err)
+	}
+	resp, err := c.Get("http://c/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	r.check(map[string]int{"upstream_cx_total": 1, "upstream_rq_total": 1, "upstream_rq_502": 1, "upstream_rq_200": 1})
+	if n := r.host(0).Stats.RqError.Value(); n != 0 {
+		t.Errorf("%d errors of the host", n)
+	}
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	r.put(clusterText("transport_socket: {name: tls}", s.Listener.Addr().String()))
+	resp, err = c.Get("https://c/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
 // TestShortBodiesChargeTheHost: the client has seen the status, which stays.
 func TestShortBodiesChargeTheHost(t *testing.T) {
 	for text, want := range map[string]map[string]int{
