@@ -2,6 +2,8 @@ package layers
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,15 +15,16 @@ type cell struct {
 }
 
 // flatten converts nested values into cells by dotted key. Values are string, bool,
-// numbers and map[string]any; others are errors.
+// numbers and map[string]any; others are errors. If several names lead to one key,
+// the last in byte order wins: "a.b" over "b" in "a".
 func flatten(values map[string]any) (map[string]cell, error) {
 	out := make(map[string]cell)
 	return out, flattenInto(out, "", values)
 }
 
 func flattenInto(out map[string]cell, prefix string, values map[string]any) error {
-	for name, v := range values {
-		key := prefix + name
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		key, v := prefix+name, values[name]
 		switch v := v.(type) {
 		case string:
 			out[key] = cell{v, parseText(v)}

@@ -49,3 +49,16 @@ yes: ["true"] = "true"
 		t.Error("fractions wrong")
 	}
 }
+
+// TestKeyOfTwoNames expects the same value each time, and not that of either name in the
+// order of a map.
+func TestKeyOfTwoNames(t *testing.T) {
+	for range 20 {
+		l := mustNew(t, Config{Layers: []Layer{{Name: "s", Kind: Static, Values: map[string]any{
+			"a": map[string]any{"b": 1.0}, "a.b": 2.0, "c": map[string]any{"d.e": 4.0, "d": map[string]any{"e": 3.0}},
+		}}}})
+		if s := l.Snapshot(); s.Uint("a.b", 0) != 2 || s.Uint("c.d.e", 0) != 4 {
+			t.Fatal(dump(s))
+		}
+	}
+}
