@@ -24,6 +24,7 @@ import (
 const (
 	bundleMember   = 256 << 20 // bytes of a file before compression; the rest is cut
 	bundleMaxCPU   = 30 * time.Second
+	bundleTime     = 10 * time.Minute // to send all but the profile
 	bundleManifest = "manifest.json"
 	bundleSums     = "SHA256SUMS"
 )
@@ -297,11 +298,13 @@ func (s *Server) showBundle(w *Response, r *Request) error {
 	name := s.product + "-bundle-" + s.now().UTC().Format("20060102T150405Z") + ".zip"
 	w.SetHeader("content-disposition", "attachment; filename="+strconv.Quote(name))
 	ended := w.Endless() // it may take longer than other answers
+	ctx, cancel := context.WithTimeout(closingContext{context.Background(), ended}, cpu+bundleTime)
+	defer cancel()
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	err := s.bundle(closingContext{context.Background(), ended}, w, cpu)
-	if err != nil && isClosed(ended) {
+	err := s.bundle(ctx, w, cpu)
+	if err != nil && ctx.Err() != nil {
 		return ErrGone
 	}
 	return err

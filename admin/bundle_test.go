@@ -9,10 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
@@ -191,6 +194,24 @@ func TestBundleEndsWithItsClient(t *testing.T) {
 	waittest.Until(t, "the bundle", func() bool { return s.bundling.Load() })
 	c.Close()
 	waittest.Until(t, "its end", func() bool { return !s.bundling.Load() })
+}
+
+// slowClient takes an hour for each part of an answer.
+type slowClient struct{ http.ResponseWriter }
+
+func (slowClient) Flush() { time.Sleep(time.Hour) }
+
+// TestSlowClientDoesNotKeepTheBundle expects an end, also if the client still reads.
+func TestSlowClientDoesNotKeepTheBundle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, Config{})
+		defer func() {
+			if v := recover(); v != http.ErrAbortHandler || s.bundling.Load() {
+				t.Errorf("ended with %v, still running: %t", v, s.bundling.Load())
+			}
+		}()
+		s.ServeHTTP(slowClient{httptest.NewRecorder()}, httptest.NewRequest("POST", "http://localhost/bundle", nil))
+	})
 }
 
 func TestBundleWithProfile(t *testing.T) {
