@@ -65,6 +65,8 @@ type Listener struct {
 	// DrainEnd is set by [Registry.List] while the listener drains gracefully: to the
 	// end of its drain time.
 	DrainEnd time.Time
+
+	ended chan struct{} // closed when Stop has returned; nil unless Stopped
 }
 
 // Config configures a [Registry]. The zero value is valid.
@@ -188,22 +190,31 @@ func (r *Registry) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// Drain stops all listeners, or inbound ones, and returns when they have
-// stopped. Afterwards no listeners of that direction can be added or replaced.
+// Drain stops all listeners, or inbound ones, and returns when they have stopped, also
+// those that another call stops. Afterwards no listeners of that direction can be added or
+// replaced.
 func (r *Registry) Drain(inboundOnly bool) {
 	r.mu.Lock()
 	r.inboundStopped = true
 	r.allStopped = r.allStopped || !inboundOnly
 	var stops []func()
 	var names []string
+	var ends []chan struct{}
 	for _, l := range r.list {
-		if (!inboundOnly || l.Direction == Inbound) && !l.Stopped {
-			stops = l.takeLocked(stops)
+		if inboundOnly && l.Direction != Inbound {
+			continue
+		}
+		if !l.Stopped {
 			names = append(names, l.Name)
 		}
+		stops = l.takeLocked(stops)
+		ends = append(ends, l.ended)
 	}
 	r.mu.Unlock()
 	r.stop(stops)
+	for _, ended := range ends {
+		<-ended
+	}
 	if len(names) > 0 {
 		r.info("listeners stopped by a drain", "listeners", names)
 	}
@@ -269,8 +280,14 @@ func (l *Listener) takeLocked(stops []func()) []func() {
 	if l.Stopped {
 		return stops
 	}
-	l.Stopped = true
-	return append(stops, l.Stop)
+	stop, ended := l.Stop, make(chan struct{})
+	l.Stopped, l.ended = true, ended
+	return append(stops, func() {
+		defer close(ended)
+		if stop != nil {
+			stop()
+		}
+	})
 }
 
 // stop calls the functions concurrently and counts each when it returns. No lock may
@@ -283,9 +300,7 @@ func (r *Registry) stop(stops []func()) {
 			guard.New(r.cfg.Logger).Run("end of a listener", func() {
 				defer r.addDraining(^uint64(0))
 				defer r.cfg.Stats.Stopped.Inc()
-				if stop != nil {
-					stop()
-				}
+				stop()
 			})
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -305,6 +306,31 @@ func TestDrainsWaitForAllStops(t *testing.T) {
 	if f.stopped.Value() != 2 {
 		t.Errorf("stopped %d", f.stopped.Value())
 	}
+}
+
+// TestSecondDrainWaitsToo: a drain beside another one returns no earlier.
+func TestSecondDrainWaitsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(nil)
+		release, returned := make(chan struct{}), 0
+		f.add(t, Listener{Name: "slow", Direction: Inbound, Stop: func() { <-release }})
+		ended := make(chan struct{})
+		for _, inboundOnly := range []bool{false, true} {
+			go func() { f.Drain(inboundOnly); ended <- struct{}{} }()
+			synctest.Wait()
+		}
+		select {
+		case <-ended:
+			t.Error("one returned before the listener stopped")
+			returned++
+		default:
+		}
+		close(release)
+		for range 2 - returned {
+			<-ended
+		}
+		f.Drain(false) // afterwards it does not wait
+	})
 }
 
 // TestStopPanics: a listener whose Stop panics counts as stopped, and the others
