@@ -14,3 +14,5 @@ func duplicateFD(uintptr) (int, error) {
 
 // waits would report whether a socket has something to accept or to read.
 func waits(syscall.Conn) bool { return false }
+
+func setMode(uintptr, uint32) error { return errors.ErrUnsupported }

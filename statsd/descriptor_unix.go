@@ -12,6 +12,9 @@ func duplicateFD(fd uintptr) (int, error) {
 	return unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 }
 
+// setMode gives a socket the mode of its path to be. Systems that have no such mode refuse.
+func setMode(fd uintptr, mode uint32) error { return unix.Fchmod(int(fd), mode) }
+
 // waits reports whether a socket has a connection to accept or input to read,
 // end of file included.
 func waits(c syscall.Conn) (ok bool) {

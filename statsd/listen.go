@@ -198,11 +198,11 @@ func (l *listener) bindUnixgram() error {
 			return err
 		}
 	}
-	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: l.addr.location, Net: "unixgram"})
+	c, err := privately(l.cfg.Mode).ListenPacket(context.Background(), "unixgram", l.addr.location)
 	if err != nil {
 		return err
 	}
-	l.addSocket(c)
+	l.addSocket(c.(*net.UnixConn))
 	return l.claim()
 }
 
@@ -223,12 +223,10 @@ func (l *listener) bindStream() (err error) {
 				return err
 			}
 		}
-		u, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.addr.location, Net: "unix"})
-		if err != nil {
+		if l.accept, err = privately(l.cfg.Mode).Listen(context.Background(), "unix", l.addr.location); err != nil {
 			return err
 		}
-		u.SetUnlinkOnClose(false) // see path
-		l.accept = u
+		l.accept.(*net.UnixListener).SetUnlinkOnClose(false) // see path
 		if err := l.claim(); err != nil {
 			return err
 		}

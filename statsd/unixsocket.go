@@ -3,9 +3,11 @@ package statsd
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"os/user"
 	"strconv"
+	"syscall"
 
 	"github.com/statsd-admin/statsd-admin/internal/unixsock"
 )
@@ -21,6 +23,14 @@ func clearPath(a address) error {
 		return nil
 	}
 	return err
+}
+
+// privately binds unix sockets that are open to no one whom mode excludes, also before
+// setRights.
+func privately(mode fs.FileMode) *net.ListenConfig {
+	return &net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = setMode(fd, uint32(mode)) }) // elsewhere the umask decides until then
+	}}
 }
 
 // setRights applies the configured mode, owner and group to the path of a

@@ -7,6 +7,28 @@ import (
 	"testing"
 )
 
+// TestSocketsAreNeverOpen: a socket has its mode from the first moment, so that no one else
+// can connect before it is set.
+func TestSocketsAreNeverOpen(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	path, lc := filepath.Join(t.TempDir(), "s"), privately(0o600)
+	ln, err := lc.Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c, err := lc.ListenPacket(t.Context(), "unixgram", path+"g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, path := range []string{path, path + "g"} {
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+	}
+}
+
 // TestOwnersOfSockets: sockets get the owner and the group of the configuration, by name
 // or number; without them they belong to the process. Only root can give files away.
 func TestOwnersOfSockets(t *testing.T) {
