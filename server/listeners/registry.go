@@ -190,8 +190,8 @@ func (r *Registry) AppendText(dst []byte) []byte {
 	return dst
 }
 
-// Drain stops all listeners, or inbound ones, and returns when they have stopped, also
-// those that another call stops. Afterwards no listeners of that direction can be added or
+// Drain stops all listeners, or inbound ones, and returns when they have stopped, even if
+// another call has begun to stop them. Afterwards no listeners of that direction can be added or
 // replaced.
 func (r *Registry) Drain(inboundOnly bool) {
 	r.mu.Lock()
