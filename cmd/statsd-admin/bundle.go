@@ -98,8 +98,7 @@ func (p *program) bundle(ctx context.Context, c *client, path string, cpu time.D
 	if err != nil {
 		return fmt.Errorf("error: the archive is damaged: %w", err)
 	}
-	fmt.Fprintf(p.stdout, "%s: %d bytes\n%s", oneline.Escape(path), n, list)
-	return nil
+	return p.print(fmt.Sprintf("%s: %d bytes\n%s", oneline.Escape(path), n, list))
 }
 
 // bundleFile describes a file in the manifest.

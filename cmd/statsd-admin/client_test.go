@@ -308,7 +308,8 @@ func TestFullOutputIsAnError(t *testing.T) {
 	for _, tt := range []struct {
 		args, stdin string
 		status      int
-	}{{"man", "", exitFailed}, {"completion bash", "", exitFailed}, {"lint -", "a 1\n", exitUsage}, {"explain -", "a:1|c\n", exitFailed}} {
+	}{{"man", "", exitFailed}, {"completion bash", "", exitFailed}, {"--help", "", exitFailed}, {"--version", "", exitFailed},
+		{"--mode validate", "", exitFailed}, {"get --help", "", exitFailed}, {"lint -", "a 1\n", exitUsage}, {"explain -", "a:1|c\n", exitFailed}} {
 		var stderr bytes.Buffer
 		p := program{stdin: strings.NewReader(tt.stdin), stdout: full{}, stderr: &stderr, hardware: 2}
 		if status := p.run(t.Context(), strings.Fields(tt.args)); status != tt.status || stderr.String() != "error: no space\n" {

@@ -60,8 +60,7 @@ func (p *program) runCommand(ctx context.Context, c *command, args []string) err
 		return usageError{err}
 	}
 	if help, err := c.flags.GetBool("help"); err == nil && help {
-		fmt.Fprint(p.stdout, c.usage())
-		return nil
+		return p.print(c.usage())
 	}
 	if rest := c.flags.Args(); c.most >= 0 && len(rest) > c.most {
 		return usageError{fmt.Errorf("error: Couldn't find match for argument: %s", cmp.Or(rest[c.most], "''"))}

@@ -54,8 +54,7 @@ func (p *program) completion(args []string) error {
 		}
 		var b strings.Builder
 		shell.write(&b, p.scopes())
-		_, err := io.WriteString(p.stdout, b.String())
-		return prefixed(err)
+		return p.print(b.String())
 	}
 	return usageError{fmt.Errorf("error: unknown shell '%s': want bash, fish or zsh", args[0])}
 }

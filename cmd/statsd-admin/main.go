@@ -94,11 +94,9 @@ func (p *program) do(ctx context.Context, args []string) error {
 	}
 	switch request {
 	case showHelp:
-		fmt.Fprint(p.stdout, p.usage())
-		return nil
+		return p.print(p.usage())
 	case showVersion:
-		fmt.Fprintf(p.stdout, "statsd-admin  version: %s\n", buildVersion())
-		return nil
+		return p.print("statsd-admin  version: " + buildVersion() + "\n")
 	case showHotRestartVersion:
 		fmt.Fprintln(p.stderr, hotRestartVersion(o))
 		return nil
@@ -122,8 +120,7 @@ func (p *program) do(ctx context.Context, args []string) error {
 		if err := check(o, cfg, p.stderr); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "configuration '%s' OK\n", configName(o))
-		return nil
+		return p.print("configuration '" + configName(o) + "' OK\n")
 	}
 	if p.notifyStop != nil {
 		p.notifyStop()
@@ -133,6 +130,12 @@ func (p *program) do(ctx context.Context, args []string) error {
 		return err
 	}
 	return serve(ctx, d, p.signals)
+}
+
+// print writes the output of a command that has no other.
+func (p *program) print(text string) error {
+	_, err := io.WriteString(p.stdout, text)
+	return prefixed(err)
 }
 
 func (p *program) warnings(lists ...[]string) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -20,8 +19,7 @@ func (p *program) manCommand() *command {
 			"The exit status is 0, or 2 for a wrong command line.\n",
 		flags: fs,
 		run: func(context.Context) error {
-			_, err := io.WriteString(p.stdout, p.manual())
-			return prefixed(err)
+			return p.print(p.manual())
 		},
 	}
 }
