@@ -204,12 +204,6 @@ func TestRemainsOfEndedSeriesCount(t *testing.T) {
 		Limits: Limits{MemoryBytes: 4 << 20, FirstSegment: -1, SeriesPerName: -1, NewPerSecond: -1},
 		TTL:    TTL{Counter: 10 * time.Second},
 	})
-	heap := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	round := func(n int) {
 		for i := range 2000 {
 			r.send(fmt.Sprintf("n%d.%d:1|c", n, i))
@@ -242,6 +236,61 @@ func TestRemainsOfEndedSeriesCount(t *testing.T) {
 	if real := heap() - begin; real > 6<<20 {
 		t.Errorf("%d bytes are in use with a budget of 4 MiB", real)
 	}
+	r.Forget(func(string) bool { return true })
+	r.flush()
+	if left := r.registry.memory.series(); left != 0 {
+		t.Errorf("%d bytes are charged for nothing", left)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestEndedSeriesInAViewCount sends short-lived names while a view is open, as that of a sink
+// that does not return. The ended ones, which it keeps, are charged: at the budget there are
+// no new series.
+func TestEndedSeriesInAViewCount(t *testing.T) {
+	r := newRig(t, Config{
+		Limits: Limits{MemoryBytes: 8 << 20, FirstSegment: -1, SeriesPerName: -1, NewPerSecond: -1},
+		TTL:    TTL{Counter: 10 * time.Second, Histogram: 10 * time.Second},
+	})
+	v := r.store.View()
+	round := func(n int) {
+		for i := range 2000 {
+			r.send(fmt.Sprintf("n%d.%d:1|c", n, i))
+		}
+		for i := range 100 {
+			r.send(fmt.Sprintf("n%d.h%d:1|h", n, i))
+		}
+		r.now = r.now.Add(11 * time.Second)
+		r.flush()
+		r.Sweep(false)
+		r.flush()
+	}
+	round(0)
+	first, begin := r.registry.memory.series(), heap()
+	for n := 1; n < 10; n++ {
+		round(n)
+	}
+	grown, real := r.registry.memory.series()-first, heap()-begin
+	t.Logf("%d bytes charged, %d in use, %d series", grown, real, r.registry.live)
+	if grown < real/2 || grown > 2*real {
+		t.Errorf("%d bytes are charged for %d in use", grown, real)
+	}
+	for n := 10; n < 100; n++ {
+		round(n)
+	}
+	if used, limit := r.registry.memory.total(), r.registry.memory.limit(); used > limit {
+		t.Errorf("%d bytes of %d are charged", used, limit)
+	}
+	if real := heap() - begin; real > 12<<20 {
+		t.Errorf("%d bytes are in use with a budget of 8 MiB", real)
+	}
+	v.Close()
 	r.Forget(func(string) bool { return true })
 	r.flush()
 	if left := r.registry.memory.series(); left != 0 {

@@ -300,3 +300,29 @@ func TestEndedValuesAreFreed(t *testing.T) {
 		t.Errorf("the stat that lives has %d values", got)
 	}
 }
+
+// TestRemainsOfStatsInAView: received stats that ended take memory as long as a view that
+// can have them is open, such as that of a sink that does not return.
+func TestRemainsOfStatsInAView(t *testing.T) {
+	st := store.New(store.Options{})
+	received, own := st.ScopeWith("r", store.ScopeOptions{Network: true}), st.Scope("own")
+	v := st.View()
+	for i := range 100 {
+		received.Counter(fmt.Sprint("c", i)).Inc()
+		own.Counter(fmt.Sprint("c", i)).Inc()
+	}
+	h := received.Histogram("h", store.Unspecified)
+	h.Record(1)
+	size := int64(h.Bytes())
+	received.Close()
+	own.Close()
+	late := st.View()
+	if got := st.NetworkRemains(); got < 100*50+size || got > 100*100+2*size {
+		t.Errorf("%d bytes remain of 100 counters and a histogram of %d bytes", got, size)
+	}
+	v.Close()
+	if got := st.NetworkRemains(); got != 0 {
+		t.Errorf("%d bytes remain after the view was closed", got)
+	}
+	late.Close()
+}

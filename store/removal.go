@@ -17,6 +17,7 @@ import (
 type removed struct {
 	epoch uint64
 	ids   []id
+	bytes int64 // of those from network input, if a view was open
 }
 
 // kill ends the stat x. Store.mu must be held.
@@ -194,9 +195,9 @@ func (s *Store) goneFrom(dead []id) (list []goneIDs) {
 	return list
 }
 
-// NetworkRemains returns about how many bytes ended stats of network input still take: as
-// many stats as fit into a block share memory that stays as long as one of them lives. It is
-// safe for concurrent use.
+// NetworkRemains returns about how many bytes ended stats of network input still take: those
+// that an open view can have, and the others in a block, whose memory stays as long as one
+// stat in it lives. It is safe for concurrent use.
 func (s *Store) NetworkRemains() int64 { return s.remains.Load() }
 
 // KeepNames makes snapshots list the stats that have ended; see
@@ -273,8 +274,7 @@ func (s *Store) viewOfFlush(histogramsOnly bool) (v *View, ended, named []id) {
 		})
 	}
 	if len(gone) > 0 {
-		s.removed = append(s.removed, removed{s.epoch, gone})
-		s.epoch++
+		s.removeLocked(gone)
 	}
 	return v, ended, named
 }
@@ -317,7 +317,22 @@ func (s *Store) settleLocked(gone []id) {
 		s.settled = append(s.settled, gone...)
 		return
 	}
-	s.removed = append(s.removed, removed{s.epoch, gone})
+	s.removeLocked(gone)
+}
+
+// removeLocked lets dead stats be released when no open view can have them. Store.orderMu
+// must be held.
+func (s *Store) removeLocked(gone []id) {
+	r := removed{epoch: s.epoch, ids: gone}
+	if len(s.views) > 0 {
+		for _, x := range gone {
+			if b, i := s.at(x); b.cls.network {
+				r.bytes += int64(b.sizeOf(i))
+			}
+		}
+		s.remains.Add(r.bytes)
+	}
+	s.removed = append(s.removed, r)
 	s.epoch++
 }
 
@@ -331,6 +346,7 @@ func (s *Store) endedLocked() (ids []id) {
 	n := 0
 	for n < len(s.removed) && s.removed[n].epoch < oldest {
 		ids = append(ids, s.removed[n].ids...)
+		s.remains.Add(-s.removed[n].bytes)
 		n++
 	}
 	s.removed = slices.Delete(s.removed, 0, n)

@@ -75,7 +75,7 @@ type Store struct {
 	names     nameTable                  // tag-extracted names and names of tags
 	blocks    directory.Directory[block] // by block index
 	null      *block                     // holds the null stats
-	remains   atomic.Int64               // see NetworkRemains; changed under mu
+	remains   atomic.Int64               // see NetworkRemains
 	series    seriesIndex
 	collided  atomic.Uint64
 	described atomic.Pointer[map[string]Description] // see Describe; immutable
