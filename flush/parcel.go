@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/statsd-admin/statsd-admin/store"
 )
 
 // Parcel is a packet, or increments, that a sink has not delivered, for the
@@ -45,9 +43,7 @@ type Movable interface {
 // everything that the sinks have not delivered. Flushes must be suspended, and
 // [Scheduler.Release] must follow.
 func (s *Scheduler) Hold(ctx context.Context) (all []Parcel) {
-	s.flushing.Lock()
-	s.report(store.FlushOptions{HistogramsOnly: true})
-	s.flushing.Unlock()
+	s.flush(false)
 	var mu sync.Mutex // guards all
 	s.eachMovable(func(w *worker, m Movable) {
 		select {

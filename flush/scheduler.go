@@ -229,7 +229,7 @@ func (s *Scheduler) Suspend() {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	if !s.suspended {
-		s.flushLocked(false, false)
+		s.flushOrReport(false, false)
 		s.suspended = true
 	}
 }
@@ -268,14 +268,19 @@ func (s *Scheduler) flush(last bool) {
 }
 
 // flushOrReport flushes, or reports only histograms while flushes are suspended. merge is
-// set if histograms are merged before the server is initialized. s.flushing must be held.
+// set if histograms are merged before the server is initialized. After a panic the next flush
+// goes on. s.flushing must be held.
 func (s *Scheduler) flushOrReport(last, merge bool) {
-	if s.suspended { // not even the end of Run is the end of stats that a successor has
-		s.report(store.FlushOptions{HistogramsOnly: true})
-	} else {
-		s.flushLocked(last, merge)
+	ended := guard.New(s.cfg.Logger).Run("flush", func() {
+		if s.suspended { // not even the end of Run is the end of stats that a successor has
+			s.report(store.FlushOptions{HistogramsOnly: true})
+		} else {
+			s.flushLocked(last, merge)
+		}
+	})
+	if ended {
+		s.ended.Add(1)
 	}
-	s.ended.Add(1)
 }
 
 // flushLocked flushes; see flushOrReport. s.flushing must be held.

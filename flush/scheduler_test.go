@@ -266,6 +266,36 @@ func TestPanicsAroundAFlush(t *testing.T) {
 	})
 }
 
+// TestPanicOfAFlush has a clock that panics twice: the next flush reports the increments of
+// all before it, and a watchdog sees that none ended.
+func TestPanicOfAFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		panics := guardtest.New(t)
+		var fuse guardtest.Fuse
+		st := store.New(store.Options{Now: func() time.Time { fuse.Burn(); return time.Now() }})
+		r := &recorder{name: "r"}
+		s, stop := run(t, flush.Config{Store: st, Interval: time.Second, Sinks: []flush.Sink{r}, Logger: panics.Logger()})
+		c := st.Root().Counter("c")
+		fuse.Light(2)
+		c.Inc()
+		time.Sleep(2500 * time.Millisecond)
+		panics.Caught("flush")
+		panics.Caught("flush")
+		if s.Ended() != 0 || r.deltas != 0 {
+			t.Errorf("%d flushes ended and a sink got %d increments, want none", s.Ended(), r.deltas)
+		}
+		c.Inc()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if s.Ended() != 1 || r.deltas != 2 {
+			t.Errorf("%d flushes ended and a sink got %d increments, want 1 and 2", s.Ended(), r.deltas)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestOnAdmin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})
@@ -425,8 +455,8 @@ func TestEndedCountsFlushes(t *testing.T) {
 	}
 	s.Suspend()
 	s.FlushNow()
-	if s.Ended() != 2 {
-		t.Errorf("%d flushes have ended after a suspended one, want 2", s.Ended())
+	if s.Ended() != 3 {
+		t.Errorf("%d flushes have ended after that of Suspend and a suspended one, want 3", s.Ended())
 	}
 }
 
