@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
+	"github.com/statsd-admin/statsd-admin/internal/guard/guardtest"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -102,6 +103,64 @@ func TestFullQueueJoins(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// TestStuckSinkIsBounded has stats that come and go while a sink is stuck. The changes that
+// wait for it stay within the limit, and those that it does not get are counted.
+func TestStuckSinkIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		stuck := &recorder{name: "stuck", slow: time.Hour}
+		totals := &totaler{recorder: recorder{name: "totals", slow: time.Hour}}
+		var failed []string
+		var fuse guardtest.Fuse
+		fuse.Light(1)
+		panics := guardtest.New(t)
+		s, stop := run(t, flush.Config{
+			Store: st, OnAdmin: true, Queue: 3, QueueBytes: 20_000, Sinks: []flush.Sink{stuck, totals}, Logger: panics.Logger(),
+			OnError: func(sink string, err error) {
+				failed = append(failed, sink+": "+err.Error())
+				fuse.Burn()
+			},
+		})
+		for i := range 100 {
+			sc := st.Scope(fmt.Sprint("gone", i))
+			for k := range 10 {
+				sc.Counter(fmt.Sprint("c", k)).Inc()
+			}
+			sc.Histogram("h", store.Milliseconds).Record(1)
+			st.Root().Counter("c").Inc()
+			s.FlushForAdmin()
+			sc.Close()
+			synctest.Wait()
+		}
+		panics.Caught("report of a stuck sink")
+		dropped, lost := value(st, "sink.dropped.sink.stuck"), value(st, "sink.lost_increments.sink.stuck")
+		if dropped < 50 || dropped > 98 || len(failed) < 4 {
+			t.Errorf("%d snapshots of 99 were dropped: %q", dropped, failed)
+		}
+		if values := value(st, "sink.lost_values.sink.stuck"); values < dropped {
+			t.Errorf("%d values were lost with %d snapshots of at least one each", values, dropped)
+		}
+		if n := value(st, "sink.dropped.sink.totals"); n < 50 || value(st, "sink.lost_increments.sink.totals") != 0 {
+			t.Errorf("%d snapshots of totals were dropped, want many, and no increments", n)
+		}
+		if want := `flush: sink "stuck" is stuck: dropped `; !strings.Contains(strings.Join(failed, "\n"), want) {
+			t.Errorf("%q, want %q", failed, want)
+		}
+		time.Sleep(100 * time.Hour)
+		synctest.Wait()
+		// The counters of the sinks grow meanwhile, and are among the lost increments.
+		if got := stuck.deltas; got == 0 || got+lost < 100 {
+			t.Errorf("the sink got %d increments of c and %d of all counters were lost", got, lost)
+		}
+		st.View().Close() // takes out what ended
+		if n := st.OpenViews(); n != 0 {
+			t.Errorf("%d views are open: a snapshot was not closed", n)
+		}
+		_ = stop()                  // the sinks are slow
+		time.Sleep(100 * time.Hour) // lets them end before the bubble does
 	})
 }
 

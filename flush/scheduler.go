@@ -28,6 +28,7 @@ const (
 	MinInterval     = time.Millisecond // allowed
 	MaxInterval     = 5 * time.Minute  // not allowed: it must be less
 	defaultQueue    = 16               // snapshots
+	defaultBytes    = 256 << 20        // of them
 	defaultLinger   = 5 * time.Second  // for all sinks together, at the end
 	abandon         = time.Second      // afterwards, to count the rest
 )
@@ -52,6 +53,10 @@ type Config struct {
 	// Queue limits the number of snapshots that wait for a slow sink. Later ones
 	// become one with the last of them. 0 means 16.
 	Queue int
+	// QueueBytes limits the memory of the changes in these snapshots. Beyond it they become
+	// one, and if that is still too large, since the sink is stuck while stats come and go, it
+	// is dropped, and counted. 0 means 256 MiB.
+	QueueBytes int
 	// Linger is how long [Scheduler.Run] waits for the sinks after the last
 	// flush. 0 means 5 s.
 	Linger time.Duration
@@ -108,6 +113,9 @@ func New(cfg Config) (*Scheduler, error) {
 	if cfg.Queue <= 0 {
 		cfg.Queue = defaultQueue
 	}
+	if cfg.QueueBytes <= 0 {
+		cfg.QueueBytes = defaultBytes
+	}
 	if cfg.Linger <= 0 {
 		cfg.Linger = defaultLinger
 	}
@@ -137,7 +145,7 @@ func New(cfg Config) (*Scheduler, error) {
 			return nil, err
 		}
 		s.workers = append(s.workers, w)
-		if t, ok := sink.(TotalsSink); ok && t.NeedsTotals() {
+		if needsTotals(sink) {
 			cfg.Store.KeepNames()
 			s.totals = true
 		}
@@ -302,12 +310,18 @@ func (s *Scheduler) flushLocked(last, merge bool) {
 func (s *Scheduler) report(o store.FlushOptions) {
 	o.Totals = s.totals
 	snap := &shared{Snapshot: s.cfg.Store.Flush(o)}
+	if len(s.workers) > 0 {
+		snap.bytes = snap.Bytes()
+	}
+	recovered := guard.New(s.cfg.Logger)
 	for _, f := range s.cfg.After {
-		guard.New(s.cfg.Logger).Run("after a flush", func() { f(snap.Snapshot) })
+		recovered.Run("after a flush", func() { f(snap.Snapshot) })
 	}
 	snap.holders.Store(int32(len(s.workers)) + 1)
 	for _, w := range s.workers {
-		w.put(snap)
+		if err := w.put(snap); err != nil {
+			recovered.Run("report of a stuck sink", func() { w.onErr(w.sink.Name(), err) })
+		}
 	}
 	snap.release()
 }

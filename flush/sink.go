@@ -17,7 +17,8 @@ import (
 // Flush is called with the snapshots in order, always from the same goroutine,
 // which belongs to this sink: a slow call delays neither the next flush nor
 // other sinks. It must not keep the snapshot or its cursors. Errors are counted
-// and logged; the sink still gets the next snapshot.
+// and logged; the sink still gets the next snapshot. While a call does not return, stats
+// that end take memory; see [Config.QueueBytes].
 type Sink interface {
 	Name() string
 	Flush(*store.Snapshot) error
@@ -28,6 +29,11 @@ type Sink interface {
 type TotalsSink interface {
 	Sink
 	NeedsTotals() bool
+}
+
+func needsTotals(s Sink) bool {
+	t, ok := s.(TotalsSink)
+	return ok && t.NeedsTotals()
 }
 
 // IntervalSink is a [Sink] that is called once per Interval, a multiple of the
@@ -52,6 +58,7 @@ type Runner interface {
 // shared is a snapshot that several sinks read.
 type shared struct {
 	*store.Snapshot
+	bytes   int // the memory of its changes
 	holders atomic.Int32
 }
 
@@ -64,11 +71,14 @@ func (s *shared) release() {
 // worker runs one sink.
 type worker struct {
 	sink  Sink
-	limit int
+	limit int           // of snapshots in queue
+	most  int           // bytes of them
 	every time.Duration // between two calls of the sink
 	slack time.Duration // how much less is enough
 	onErr func(sink string, err error)
 	guard guard.Guard
+	scope *store.Scope // of its metrics, which have the tag
+	tag   tags.Tag
 	held  held // used by run alone
 
 	flushes, errors, joined, dropped *store.Counter
@@ -99,11 +109,13 @@ func newWorker(sink Sink, c *Config) (*worker, error) {
 	sc.Help(map[string]string{
 		"flushes": "Snapshots that the sink got.", "errors": "Snapshots that the sink failed to encode.",
 		"joined":  "Snapshots that the sink gets as one with the one before because it is slow.",
-		"dropped": "Snapshots after the end of the sink.", "queued": "Snapshots that wait for the sink.",
+		"dropped": "Snapshots that the sink did not get: it was stuck, or had ended.", "queued": "Snapshots that wait for the sink.",
 		"last_success_seconds": "Unix time of the last encoded snapshot.", "flush_ms": "Time to encode a snapshot.",
 	})
 	w := &worker{
-		sink: sink, limit: c.Queue, every: every, slack: c.Interval / 4, onErr: c.OnError, guard: guard.New(c.Logger),
+		sink: sink, limit: c.Queue, most: c.QueueBytes, every: every, slack: c.Interval / 4, onErr: c.OnError, guard: guard.New(c.Logger),
+		scope: sc, tag: tag,
+
 		flushes:     sc.Counter("flushes", tag),
 		errors:      sc.Counter("errors", tag),
 		joined:      sc.Counter("joined", tag),
@@ -119,24 +131,60 @@ func newWorker(sink Sink, c *Config) (*worker, error) {
 	return w, nil
 }
 
-// put queues a snapshot. If the queue is full it joins s to the last one there, so that a
-// slow sink loses no increments. After close it drops and counts s.
-func (w *worker) put(s *shared) {
+// put queues a snapshot. If too many wait, it joins the last of them, so that a slow sink
+// loses no increments, and if they take too much memory, all of them. If even their changes
+// as one do, since stats come and go, it drops them and returns an error. After close it
+// drops s.
+func (w *worker) put(s *shared) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch last := len(w.queue) - 1; {
-	case w.closed:
+	if w.closed {
 		w.dropped.Inc()
 		s.release()
-		return
-	case len(w.queue) == w.limit:
-		w.queue[last].add(held{joined: s.Snapshot, first: s})
-		w.joined.Inc()
-	default:
-		w.queue = append(w.queue, held{joined: s.Snapshot, first: s})
+		return nil
+	}
+	w.queue = append(w.queue, held{joined: s.Snapshot, first: s, count: 1, bytes: s.bytes})
+	bytes := 0
+	for i := range w.queue {
+		bytes += w.queue[i].bytes
+	}
+	switch last := len(w.queue) - 1; {
+	case bytes > w.most:
+		w.join(0)
+		if h := &w.queue[0]; h.count > 1 && h.bytes > w.most {
+			return w.drop()
+		}
+	case last == w.limit:
+		w.join(last - 1)
 	}
 	w.queued.Set(uint64(len(w.queue)))
 	w.more.Signal()
+	return nil
+}
+
+// join makes the snapshots in the queue from i on one.
+func (w *worker) join(i int) {
+	for _, next := range w.queue[i+1:] {
+		w.queue[i].add(next)
+		w.joined.Inc()
+	}
+	clear(w.queue[i+1:])
+	w.queue = w.queue[:i+1]
+}
+
+// drop drops the only element of the queue.
+func (w *worker) drop() error {
+	h := w.queue[0]
+	defer h.release()
+	w.queue = nil
+	w.queued.Set(0)
+	w.dropped.Add(h.count)
+	if !needsTotals(w.sink) {
+		increments, values := h.joined.Recorded()
+		w.scope.Counter("lost_increments", w.tag).Add(increments)
+		w.scope.Counter("lost_values", w.tag).Add(values)
+	}
+	return fmt.Errorf("flush: sink %q is stuck: dropped %d snapshots of %d bytes, at most %d can wait", w.sink.Name(), h.count, h.bytes, w.most)
 }
 
 // run passes snapshots to the sink until close is called and the queue is empty.
@@ -197,6 +245,8 @@ func (w *worker) takeHeld() {
 type held struct {
 	joined      *store.Snapshot // their changes; nil if there are none
 	first, last *shared         // what joined needs; last is nil for a single snapshot
+	count       uint64          // snapshots
+	bytes       int             // the memory of their changes
 }
 
 // add adds the snapshots in next.
@@ -206,6 +256,8 @@ func (h *held) add(next held) {
 		return
 	}
 	h.joined = h.joined.Join(next.joined)
+	h.count += next.count
+	h.bytes = h.joined.Bytes()
 	if h.last != nil {
 		h.last.release()
 	}

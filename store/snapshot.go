@@ -138,6 +138,31 @@ func (snap *Snapshot) Changed() (counters, gauges, histograms int) {
 	return len(snap.counters), len(snap.gauges), len(snap.histograms)
 }
 
+// Recorded returns the sum of all increments and the number of values that histograms got.
+func (snap *Snapshot) Recorded() (increments, values uint64) {
+	for _, ch := range snap.counters {
+		increments += ch.delta
+	}
+	for _, ch := range snap.histograms {
+		values += ch.h.Interval.Count()
+	}
+	return increments, values
+}
+
+// Bytes estimates the memory of the snapshot, without that of the stats themselves.
+func (snap *Snapshot) Bytes() int {
+	n := 24*(cap(snap.counters)+cap(snap.settled)) + 16*(cap(snap.gauges)+cap(snap.histograms)+cap(snap.texts)) + 4*cap(snap.ended)
+	for _, ch := range snap.histograms {
+		n += ch.h.Interval.Bytes() + ch.h.Cumulative.Bytes()
+	}
+	for _, k := range snap.kept {
+		if k != nil {
+			n += 8 * (len(k.words) + len(k.hists))
+		}
+	}
+	return n
+}
+
 // cursor returns a cursor for [Cursor.read].
 func (snap *Snapshot) cursor() *Cursor {
 	c := snap.view.cursor(nil)
