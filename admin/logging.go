@@ -32,11 +32,7 @@ func (s *Server) logging(w *Response, r *Request) error {
 	}
 	after := loggers.List()
 	s.noteLevels(r, before, after)
-	if r.query.Value("level") != "" {
-		for name := range loggers.Settings() {
-			r.Sets(name)
-		}
-	}
+	r.Sets(levelsSet(loggers, r.query)...)
 	out = append(out, "active loggers:\n"...)
 	for _, l := range after {
 		out = append(out, "  "+l.Name+": "+l.Level.String()+"\n"...)
@@ -72,6 +68,24 @@ func changeLevels(loggers Loggers, q Query) string {
 		return strings.ReplaceAll(err.Error(), "\n", " ")
 	}
 	return ""
+}
+
+// levelsSet returns the names of the settings that the parameters set, be it to the
+// present value: those that end up the same, however the levels were before.
+func levelsSet(loggers Loggers, q Query) (names []string) {
+	var after [2]map[string]string
+	for i, level := range [...]string{"trace", "off"} {
+		from := loggers.Clone()
+		_, _ = from.SetAll(level), from.SetPaths("*:"+level) // the rule is for source files
+		changeLevels(from, q)
+		after[i] = from.Settings()
+	}
+	for name, level := range after[0] {
+		if after[1][name] == level {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // noteLevels records and logs the changed levels.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
 	"github.com/statsd-admin/statsd-admin/internal/redact"
 	"github.com/statsd-admin/statsd-admin/server/listeners"
+	"github.com/statsd-admin/statsd-admin/server/logctl"
 )
 
 // TestDryRunsOfTheDocumentation checks the output that docs/changes.md shows.
@@ -199,6 +201,30 @@ func TestTemporarySettings(t *testing.T) {
 		time.Sleep(time.Hour)
 		check("kept by a closed server", "k=5 other=x main=debug; k=5 for -59m0s, then of the program")
 	})
+}
+
+// TestLevelsSetAgain sets a temporary level again in all ways: with a ttl it stays temporary,
+// without one it does not, and requests that set nothing or fail leave it alone.
+func TestLevelsSetAgain(t *testing.T) {
+	for _, fineGrain := range []bool{false, true} {
+		for target, left := range map[string]int{
+			"/logging": 1, "/logging?main=debug": 0, "/logging?paths=main=debug": 0, "/logging?main=debug&ttl=2h": 1, "/logging?level=debug": 0,
+			"/logging?level=loud": 1, "/logging?level=debug&main=debug": 1, "/logging?main=loud&ttl=2h": 1, "/logging?paths=main:debug,stats:loud": 1,
+		} {
+			loggers, err := logctl.New(logctl.Config{FineGrain: fineGrain, Names: []string{"main", "stats"}, Output: io.Discard})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newServer(t, Config{Sources: Sources{Loggers: loggers}})
+			post(t, s, "/logging?main=debug&ttl=1h")
+			until := s.Temporary()[0].Until
+			s.Request("POST", target, nil)
+			if got := s.Temporary(); len(got) != left || left == 1 && got[0].Until.After(until) != strings.HasSuffix(target, "debug&ttl=2h") {
+				t.Errorf("POST %s, by source file %t: %+v, want %d temporary settings", target, fineGrain, got, left)
+			}
+			_ = s.Close()
+		}
+	}
 }
 
 // TestSettingsAreRecorded: an endpoint of the program changes its settings and records nothing.
