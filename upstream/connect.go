@@ -59,6 +59,16 @@ func (m *Manager) DialGRPC(ctx context.Context, cluster string) (net.Conn, error
 	return conn, nil
 }
 
+// HostFull reports whether h has as many connections, of both priorities and tunnels
+// included, as per_host_thresholds allow for a priority.
+func (c *Cluster) HostFull(h *host.Host, p Priority) bool {
+	limit := c.config.CircuitBreakers.PerHostDefault
+	if p == HighPriority {
+		limit = c.config.CircuitBreakers.PerHostHigh
+	}
+	return h.Stats.CxActive.Value() >= limit
+}
+
 // ConnectTunnel is like [Cluster.Connect] for a connection that serves one client
 // only, such as that of a TCP proxy. Tunnels to a host are a separate pool.
 func (c *Cluster) ConnectTunnel(ctx context.Context, h *host.Host, p Priority, o transport.Options) (*Conn, error) {
@@ -67,7 +77,12 @@ func (c *Cluster) ConnectTunnel(ctx context.Context, h *host.Host, p Priority, o
 
 func (c *Cluster) connect(ctx context.Context, h *host.Host, p Priority, pool *host.Gauge, o transport.Options) (*Conn, error) {
 	connections := &c.Breakers(p).Connections
-	if !connections.CanTake() && pool.Value() > 0 {
+	full := !connections.CanTake()
+	if !full && c.HostFull(h, p) {
+		c.stats.CxOverflow.Inc()
+		full = true
+	}
+	if full && pool.Value() > 0 {
 		return nil, fmt.Errorf("upstream: cluster %q: connections of %s priority: %w", c.config.Name, p, ErrOverflow)
 	}
 	connections.Take()

@@ -264,6 +264,39 @@ func TestPoolsWithoutConnectionsGetOne(t *testing.T) {
 	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 4, "upstream_cx_active": 0, "upstream_cx_overflow": 6})
 }
 
+// TestHostsHaveALimit: per_host_thresholds bound the connections to one host. Connections
+// of both priorities count.
+func TestHostsHaveALimit(t *testing.T) {
+	r := reach(t, "circuit_breakers: {per_host_thresholds: [{max_connections: 2}, {priority: HIGH, max_connections: 3}]}")
+	var open []*Conn
+	for i, want := range []struct {
+		p        Priority
+		overflow bool
+	}{
+		{DefaultPriority, false}, {DefaultPriority, false}, {DefaultPriority, true},
+		{HighPriority, false}, {HighPriority, true},
+	} {
+		c, err := r.c.Connect(context.Background(), r.h, want.p, transport.Options{})
+		if errors.Is(err, ErrOverflow) != want.overflow {
+			t.Errorf("connection %d: %v, want ErrOverflow: %t", i, err, want.overflow)
+		}
+		if err == nil {
+			open = append(open, c)
+		}
+	}
+	r.check("cluster.c.", map[string]uint64{"upstream_cx_total": 3, "upstream_cx_overflow": 2})
+	c, err := r.c.ConnectTunnel(context.Background(), r.h, DefaultPriority, transport.Options{})
+	if err != nil {
+		t.Fatalf("the first tunnel: %v", err)
+	}
+	for _, c := range append(open, c) {
+		_, _ = c.Close(), (<-r.peer).Close()
+	}
+	if r.c.HostFull(r.h, DefaultPriority) {
+		t.Error("full without a connection")
+	}
+}
+
 func TestConnectFails(t *testing.T) {
 	r := reach(t, "")
 	ctx, cancel := context.WithCancel(context.Background())

@@ -161,7 +161,7 @@ const NoLimit uint64 = math.MaxUint64
 // CircuitBreakers are the limits of both request priorities.
 type CircuitBreakers struct {
 	Default, High Thresholds
-	// PerHostMaxConnections bounds the connections to one host, by priority.
+	// The largest number of connections to one host, by priority.
 	PerHostDefault, PerHostHigh uint64 // default NoLimit
 }
 

@@ -293,7 +293,7 @@ func (p *pool) wait(ctx context.Context, turn chan *client) (*client, error) {
 		case c := <-turn:
 			return c, nil
 		case <-look:
-			if limit.Current() < limit.Max() || p.host.InPool[p.priority&1].Value() == 0 {
+			if limit.Current() < limit.Max() && !p.cluster.HostFull(p.host, p.priority) || p.host.InPool[p.priority&1].Value() == 0 {
 				p.give(nil)
 			}
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package httptransport
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -88,4 +89,33 @@ func TestWaiters(t *testing.T) {
 		otherHost.put(last, false)
 		otherPriority.put(held, true)
 	}
+}
+
+// TestWaitersAtTheLimitOfAHost: while a host has all connections that it may have, a
+// request waits without further attempts, and gets the connection that comes back.
+func TestWaitersAtTheLimitOfAHost(t *testing.T) {
+	r := newRig(t, "circuit_breakers: {per_host_thresholds: [{max_connections: 1}]}", serve(t, func(http.ResponseWriter, *http.Request) {}))
+	hd := r.m.Cluster("c")
+	p, err := r.Pools.of(hd, hd.Current(), r.host(0), upstream.DefaultPriority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.get(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := waiter(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lookEvery)
+	defer cancel()
+	if _, err := p.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a request beyond the limit: %v", err)
+	}
+	r.check(map[string]int{"upstream_cx_total": 1, "upstream_cx_overflow": 2})
+	within(t, "the connection comes back", func() {
+		p.put(c, true)
+		if again := <-got; again != c {
+			t.Error("another connection than the one that came back")
+		}
+	})
+	p.put(c, true)
 }
