@@ -40,7 +40,21 @@ func asks(c *config.Cluster) []ask {
 		{"upstream_connection_options.set_local_interface_name_on_upstream_connections", c.SetLocalInterfaceName, false, "names of interfaces are not published here"},
 		{"track_cluster_stats.request_response_sizes", c.Track.RequestResponseSizes, false, "sizes are not measured here"},
 		{"track_cluster_stats.per_endpoint_stats", c.Track.PerEndpointStats, false, "hosts have no statistics of their own here"},
+		{"circuit_breakers.thresholds.retry_budget.budget_interval", overTime(&c.CircuitBreakers.Default) || overTime(&c.CircuitBreakers.High), false, "the budget is of the requests in flight"},
 		{"load_assignment.endpoints.lb_endpoints.endpoint.additional_addresses", c.Type != config.Static && c.Type != config.EDSDiscovery && moreAddresses(c.Assignment), false, "it is for hosts that are not found by a name"},
+	}
+	if o := c.Outlier; o != nil {
+		list = append(list,
+			ask{"outlier_detection.detect_degraded_hosts", o.DetectDegraded, false, "no answer makes a host degraded here"},
+			ask{"outlier_detection.monitors", len(o.MonitorExtensions) > 0, false, "the built-in detectors watch hosts here"})
+	}
+	if len(c.HealthChecks) > 0 {
+		h := &c.HealthChecks[0]
+		list = append(list,
+			ask{"health_checks.alt_port", h.HasAltPort, false, "checks go to the port of the host, or of its health_check_config"},
+			ask{"health_checks.http_health_check.codec_client_type", h.HTTP.HTTP3, false, "checks are sent over HTTP/1 in place of HTTP/3"},
+			ask{"health_checks.http_health_check.use_alpn_protocol", h.HTTP.UseALPN, false, "codec_client_type decides"},
+			ask{"health_checks.tcp_health_check.proxy_protocol_config", h.TCP.ProxyProtocol, false, "checks send no header of the PROXY protocol"})
 	}
 	for _, field := range c.Unread {
 		// These two decide where connections come from and lead to.
@@ -48,6 +62,10 @@ func asks(c *config.Cluster) []ask {
 		list = append(list, ask{field, true, refuse, "has no effect here"})
 	}
 	return list
+}
+
+func overTime(t *config.Thresholds) bool {
+	return t.RetryBudget != nil && t.RetryBudget.BudgetInterval > 0
 }
 
 func moreAddresses(a *config.Assignment) bool {

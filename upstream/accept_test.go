@@ -35,6 +35,15 @@ func asking() map[string]string {
 		"lrs_report_endpoint_metrics": "lrs_report_endpoint_metrics: [x]",
 		"stats_matcher":               "stats_matcher: {reject_all: true}",
 		"queuing_policies":            "queuing_policies: {}",
+
+		"health_checks.event_service":                              check[:len(check)-2] + ", event_service: {grpc_service: {envoy_grpc: {cluster_name: x}}}}]",
+		"circuit_breakers.thresholds.retry_budget.budget_interval": "circuit_breakers: {thresholds: [{priority: HIGH, retry_budget: {budget_interval: 1s}}]}",
+		"outlier_detection.detect_degraded_hosts":                  "outlier_detection: {detect_degraded_hosts: true}",
+		"outlier_detection.monitors":                               "outlier_detection: {monitors: [{name: m, typed_config: " + emptyAny + "}]}",
+		"health_checks.alt_port":                                   check[:len(check)-2] + ", alt_port: 7}]",
+		"health_checks.http_health_check.codec_client_type":        strings.Replace(check, "tcp_health_check: {", "http_health_check: {path: /, codec_client_type: HTTP3", 1),
+		"health_checks.http_health_check.use_alpn_protocol":        strings.Replace(check, "tcp_health_check: {", "http_health_check: {path: /, use_alpn_protocol: true", 1),
+		"health_checks.tcp_health_check.proxy_protocol_config":     strings.Replace(check, "tcp_health_check: {", "tcp_health_check: {proxy_protocol_config: {}", 1),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -88,12 +89,17 @@ func isFalse(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 // hold, in the order of their numbers.
 func unreadFields(m *clusterv3.Cluster) []string {
 	p := protocolOf(m)
+	var check *corev3.HealthCheck
+	if checks := m.GetHealthChecks(); len(checks) > 0 {
+		check = checks[0]
+	}
 	var out []string
 	for _, part := range []struct {
 		path   string
 		m      proto.Message
 		fields []protoreflect.Name
 	}{
+		{"health_checks.", check, []protoreflect.Name{"event_service"}},
 		{"http_protocol_options.", p.http1, []protoreflect.Name{"use_balsa_parser", "ignore_http_11_upgrade"}},
 		{"upstream_bind_config.", m.GetUpstreamBindConfig(), []protoreflect.Name{"local_address_selector", "validate_network_namespaces"}},
 		{"common_http_protocol_options.", p.common, []protoreflect.Name{"max_connection_duration_jitter"}},
