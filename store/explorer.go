@@ -35,7 +35,7 @@ type Explorer struct {
 	rebirths uint64        // of the store when the sums were made
 	counted  bool          // tags of all stats have been counted
 
-	ready atomic.Pointer[[]string] // tags that are in order; "" if counted
+	ready atomic.Pointer[map[string][]*order] // by tag that is in order; "" is for the names, if counted
 }
 
 // NewExplorer returns an explorer of s.
@@ -136,23 +136,36 @@ var ErrTooManySeries = errors.New("store: too many stats have the prefix")
 
 // Bounds of the work for an answer.
 const (
-	comparedGroups = 1024   // groups that are all compared
-	sampledGroups  = 512    // positions at which groups are looked for otherwise
-	heavyGroups    = 64     // runs in which groups with a high rate or size are looked for
-	walkedSeries   = 50_000 // stats whose tags are read one by one
-	promptStats    = 16_384 // stats that a first answer puts in order
-	maxGroups      = 1000   // in an answer
+	comparedGroups = 1024    // groups that are all compared
+	sampledGroups  = 512     // positions at which groups are looked for otherwise
+	heavyGroups    = 64      // runs in which groups with a high rate or size are looked for
+	walkedSeries   = 50_000  // stats whose tags are read one by one
+	promptStats    = 16_384  // stats that a first answer puts in order
+	lateStats      = 131_072 // new stats that a later answer puts in order, in 0.2 s
+	maxGroups      = 1000    // in an answer
 )
 
 // Ready reports whether answers need no [Explorer.Prepare]. With a tag, these are answers
-// about its values. It never waits.
+// about its values. It waits for no answer.
 func (x *Explorer) Ready(tag string) bool {
-	n := 0
-	for k := range Kind(kinds) {
-		n += x.s.Len(k)
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	if x.s.stats <= promptStats {
+		return true
 	}
-	ready := x.ready.Load()
-	return n <= promptStats || ready != nil && slices.Contains(*ready, "") && slices.Contains(*ready, tag)
+	orders := x.ready.Load()
+	if orders == nil {
+		return false
+	}
+	ready := func(tag string) bool {
+		list, known := (*orders)[tag]
+		n := 0 // stats to sort
+		for _, o := range list {
+			n += len(o.pending)
+		}
+		return known && n <= lateStats
+	}
+	return ready("") && ready(tag)
 }
 
 // Prepare puts all stats in order and counts their tags, for about a second with a
@@ -167,12 +180,14 @@ func (x *Explorer) Prepare(tag string) {
 
 // noteReady notes what needs no preparation.
 func (x *Explorer) noteReady() {
-	var ready []string
+	ready := make(map[string][]*order)
 	if x.counted {
-		ready = append(ready, "")
+		for set := range x.s.byName {
+			ready[""] = append(ready[""], &x.s.byName[set])
+		}
 	}
 	for _, o := range x.tags {
-		ready = append(ready, o.name)
+		ready[o.name] = []*order{&o.order}
 	}
 	x.ready.Store(&ready)
 }

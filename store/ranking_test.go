@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -486,4 +487,41 @@ func TestGroupsOfLongNames(t *testing.T) {
 			t.Errorf("under %d segments: %+v, %v", n, got.Groups, err)
 		}
 	}
+}
+
+// TestReadyAfterManyNewNames: an answer that would have to sort many new stats needs a
+// preparation again, which is only that of the names and of the tag that it is about.
+func TestReadyAfterManyNewNames(t *testing.T) {
+	st, n := New(Options{}), 0
+	create := func(more int) {
+		for range more {
+			n++
+			st.Root().Counter("c", tags.Tag{Name: "n", Value: strconv.Itoa(n)})
+		}
+	}
+	x := st.NewExplorer()
+	expect := func(when string, names, n, other bool) {
+		t.Helper()
+		for tag, want := range map[string]bool{"": names, "n": n, "other": other} {
+			if got := x.Ready(tag); got != want {
+				t.Errorf("%s: ready for %q: %t, want %t", when, tag, got, want)
+			}
+		}
+	}
+	create(promptStats)
+	expect("with few stats", true, true, true)
+	create(1)
+	expect("with many", false, false, false)
+	x.Prepare("")
+	expect("with names in order", true, false, false)
+	x.Prepare("n")
+	expect("with values in order", true, true, false)
+	create(lateStats)
+	expect("with as many new ones as are sorted at once", true, true, false)
+	create(1)
+	expect("with more", false, false, false)
+	x.Prepare("")
+	expect("with these in order", true, false, false)
+	x.Prepare("n")
+	expect("with their values in order", true, true, false)
 }
