@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
@@ -12,6 +13,18 @@ type layoutKey struct {
 	unit    Unit
 	network bool
 	form    *HistogramForm
+}
+
+// sharedForm returns one pointer for all equal forms, nil for nil. Store.mu must be held.
+func (s *Store) sharedForm(f *HistogramForm) *HistogramForm {
+	if f == nil {
+		return nil
+	}
+	text := fmt.Sprintf("%#v", *f)
+	if s.forms[text] == nil {
+		s.forms[text] = f
+	}
+	return s.forms[text]
 }
 
 // networkScale keeps six decimals of values from network input, as clients send

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -63,5 +64,23 @@ func TestHistogramsOfInvalidForms(t *testing.T) {
 		if other := sc.WithHistograms(&HistogramForm{Buckets: []float64{3}}).Histogram("third", tt.unit).Layout(); other == l {
 			t.Errorf("%s: histograms of another form share a layout", name)
 		}
+	}
+}
+
+// TestEqualFormsShareALayout: a program that makes a form for each call keeps the first.
+func TestEqualFormsShareALayout(t *testing.T) {
+	st := New(Options{})
+	layouts := make(map[*histogram.Layout]bool)
+	for i := range 100 {
+		form := &HistogramForm{Buckets: []float64{1, 2.5}, Window: time.Minute}
+		layouts[st.Root().WithHistograms(form).Histogram(fmt.Sprint("h", i), Bytes).Layout()] = true
+		st.ScopeWith("s", ScopeOptions{Histograms: form}).Close()
+	}
+	if len(layouts) != 1 || len(st.layouts) != 1 || len(st.forms) != 1 {
+		t.Errorf("%d layouts, %d kept, %d forms; want one of each", len(layouts), len(st.layouts), len(st.forms))
+	}
+	empty, none := &HistogramForm{Buckets: []float64{}}, &HistogramForm{}
+	if st.sharedForm(empty) == st.sharedForm(none) || st.sharedForm(nil) != nil {
+		t.Error("forms without buckets and with the default ones are taken for equal")
 	}
 }

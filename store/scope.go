@@ -39,8 +39,7 @@ type ScopeOptions struct {
 }
 
 // HistogramForm is the precision of histograms and their form in expositions;
-// see [histogram.Config] for the fields. Histograms of one form share a layout,
-// so callers should use one pointer for equal forms.
+// see [histogram.Config] for the fields. Histograms of equal forms share a layout.
 type HistogramForm struct {
 	Scale         int64     // six decimals in Network scopes
 	Buckets       []float64 // nil: as in Options.Histograms
@@ -176,6 +175,7 @@ func (sc *Scope) inside(prefix string, c *class, o ScopeOptions) *Scope {
 	if c == nil {
 		c = s.classFor(o)
 	}
+	o.Histograms = s.sharedForm(o.Histograms)
 	return s.newScope(prefix, c, o)
 }
 

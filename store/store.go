@@ -124,6 +124,7 @@ type Store struct {
 	sharers    map[id][]uint32 // further scopes that hold a stat; ascending, since there can be thousands
 	dead       []id            // killed since the last purge
 	layouts    map[layoutKey]*histogram.Layout
+	forms      map[string]*HistogramForm // by their text
 	overflow   [kinds]*Counter
 	ended      func(mark uint32) // see OnNetworkEnd
 	misused    map[string]error  // by name: the error that is not logged yet, or nil; at most maxMisused
@@ -148,6 +149,7 @@ func New(opts Options) *Store {
 		scopes:  make(map[uint32]*Scope),
 		sharers: make(map[id][]uint32),
 		layouts: make(map[layoutKey]*histogram.Layout),
+		forms:   make(map[string]*HistogramForm),
 		opened:  opts.Now(),
 	}
 	s.flushed = s.opened
