@@ -107,7 +107,7 @@ func TestFullQueueJoins(t *testing.T) {
 }
 
 // TestStuckSinkIsBounded has stats that come and go while a sink is stuck. The changes that
-// wait for it stay within the limit, and those that it does not get are counted.
+// wait for it stay within the limit, and the dropped ones are counted.
 func TestStuckSinkIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := store.New(store.Options{})

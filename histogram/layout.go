@@ -232,8 +232,8 @@ func (l *Layout) fixedBound(b float64) uint64 {
 	return uint64(x)
 }
 
-// floor returns the largest whole number of fixed-point units at or below v. One that is
-// shown as v, or within a millionth of the product, is taken for it: 0.000249 × 1,000,000
+// floor returns the largest whole number of fixed-point units at or below v. A number that
+// is shown as v, or within a millionth of the product, is taken for it: 0.000249 × 1,000,000
 // is not exact in binary.
 func (l *Layout) floor(v float64) float64 {
 	x := v * l.divide

@@ -53,6 +53,12 @@ func (r *refsOf) of(x id) uint64 {
 	return r.b.ref(int(x & (1<<slotBits - 1)))
 }
 
+// HasRef reports whether the stat with a reference lives.
+func (s *Store) HasRef(ref uint64) bool {
+	b, i := s.at(id(ref))
+	return b != nil && i < slotsPerBlock && b.ref(i) == ref && b.alive.has(i)
+}
+
 // HasRefs reports whether stats with the references that share all but the low ten
 // bits with ref can still exist.
 func (s *Store) HasRefs(ref uint64) bool {

@@ -195,9 +195,9 @@ func (s *Store) goneFrom(dead []id) (list []goneIDs) {
 	return list
 }
 
-// NetworkRemains returns about how many bytes ended stats of network input still take: those
-// that an open view can have, and the others in a block, whose memory stays as long as one
-// stat in it lives. It is safe for concurrent use.
+// NetworkRemains returns about how many bytes ended stats of network input still take: stats
+// that an open view can have, and others in a block, whose memory stays as long as a stat in
+// it lives. It is safe for concurrent use.
 func (s *Store) NetworkRemains() int64 { return s.remains.Load() }
 
 // KeepNames makes snapshots list the stats that have ended; see

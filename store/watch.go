@@ -125,8 +125,7 @@ func (c *Cursor) Ref() uint64 { return c.b.ref(c.i) }
 
 // FindRef is [View.Find] for the stat with a reference.
 func (v *View) FindRef(ref uint64) (Cursor, bool) {
-	b, i := v.s.at(id(ref))
-	found := b != nil && i < slotsPerBlock && b.ref(i) == ref && b.alive.has(i)
+	found := v.s.HasRef(ref) // first: the cursor has the blocks as of now
 	c := v.cursor(nil)
 	return c, found && c.stand(id(ref))
 }

@@ -307,7 +307,7 @@ func (h *History) forget() {
 		}
 	}
 	for ref := range h.hists {
-		if !h.cfg.Store.HasRefs(ref) {
+		if !h.cfg.Store.HasRef(ref) {
 			delete(h.hists, ref)
 			h.bytes -= histBytes
 			h.fixed -= histBytes

@@ -68,11 +68,14 @@ func TestLastFlushesAreSteps(t *testing.T) {
 }
 
 // TestEndedStatsGiveTheirShareBack: however many stats end one after the other, the
-// history of the others stays complete.
+// history of the others stays complete, also if a block has ended and living histograms.
 func TestEndedStatsGiveTheirShareBack(t *testing.T) {
 	w := newWorld(400_000)
 	w.store.Root().Counter("stays").Inc()
-	for range 500 {
+	for round := range 500 {
+		if round%40 == 0 {
+			w.store.Root().Histogram(fmt.Sprint("stays", round), store.Unspecified)
+		}
 		sc := w.store.Scope("x")
 		for i := range 20 {
 			sc.Histogram(fmt.Sprint("h", i), store.Unspecified).Record(1)
