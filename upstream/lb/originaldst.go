@@ -97,11 +97,16 @@ func (b *OriginalDst) Pick(ctx *Context) *host.Host {
 	return b.create(s, to)
 }
 
+// maxZone is the longest name of a network interface on any system, in bytes. A host
+// keeps the text of its address.
+const maxZone = 15
+
 // parse parses an address, and counts an invalid one.
 func (b *OriginalDst) parse(text string) netip.AddrPort {
 	a, err := netip.ParseAddrPort(text)
-	if err != nil {
+	if err != nil || len(a.Addr().Zone()) > maxZone {
 		b.c.Invalid.Inc()
+		return netip.AddrPort{}
 	}
 	return a
 }

@@ -76,6 +76,18 @@ func TestOriginalDstOrder(t *testing.T) {
 	}
 }
 
+// TestOriginalDstWithLongZone: clients decide the address, and the host keeps its text.
+func TestOriginalDstWithLongZone(t *testing.T) {
+	for zone, want := range map[string]uint64{"0123456789abcde": 0, "0123456789abcdef": 1} {
+		var invalid upstreamtest.Count
+		b := NewOriginalDst(OriginalDstConfig{UseHeader: true, Invalid: invalid.Counter()})
+		h := b.Pick(&Context{DestinationHeader: "[fe80::1%" + zone + "]:80"})
+		if (h == nil) != (want > 0) || invalid.Value() != want {
+			t.Errorf("zone %s: picked a host: %t, %d invalid, want %d", zone, h != nil, invalid.Value(), want)
+		}
+	}
+}
+
 func TestOriginalDstKeepsHostsThatAreBeingAdded(t *testing.T) {
 	var b *OriginalDst
 	during := 0
