@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -23,15 +24,20 @@ func (e *exposer) showsCreated(k store.Kind, under []byte) bool {
 	case dialectProtobuf:
 		return true
 	case dialectOpenMetrics:
-		if e.omitCreated || k == store.KindCounter && !e.total {
-			return false
+		if k == store.KindCounter {
+			return e.total && !e.omitCreated
 		}
-		if e.total {
-			under = bytes.TrimSuffix(under, []byte(totalSuffix))
-		}
-		return !e.st.HasMetric(string(under) + createdSuffix)
+		return !e.omitCreated && !e.st.HasMetric(string(under)+createdSuffix)
 	}
 	return false
+}
+
+// takenByOther reports whether another family prevents that a counter has a family name, its
+// metric name without the suffix _total: by that name, or by that of a sample, which OpenMetrics
+// reserves whether it exists or not.
+func (e *exposer) takenByOther(name string) bool {
+	of, created := strings.CutSuffix(name, createdSuffix)
+	return e.st.HasMetric(name) || e.st.HasMetric(name+createdSuffix) || created && (e.st.HasMetric(of) || e.st.HasMetric(of+totalSuffix))
 }
 
 // ofInterval reports whether histograms are summaries whose sum and count cover the last

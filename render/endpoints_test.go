@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/expolint"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -83,7 +84,7 @@ func TestEndpointsThatMeetStats(t *testing.T) {
 	if err := Exposition(&b, st, o); err != nil {
 		t.Fatal(err)
 	}
-	checkExposition(t, b.String(), plainMetric)
+	checkExposition(t, b.String(), expolint.Text004)
 }
 
 // TestEndpointsEndWithTheBudget checks that the budget of a filter includes the

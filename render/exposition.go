@@ -200,7 +200,6 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) {
 	}
 	e.family, e.network = f, c.Network()
 	e.description = e.st.DescriptionOf(c)
-	e.shape(c, k)
 	e.name = e.name[:0]
 	if f != nil {
 		e.name = append(e.name, f.Derived(naming.SlotMetric+int(k), func(f *store.Name) []byte {
@@ -220,6 +219,14 @@ func (e *exposer) enter(c *store.Cursor, k store.Kind) {
 			e.full = append(e.full[:0], f.String()...)
 		}
 		e.escape(c.Network(), k, "")
+	}
+	e.beginWith(c, k)
+}
+
+// beginWith begins e.name with the stat under c, unless it is the current metric name.
+func (e *exposer) beginWith(c *store.Cursor, k store.Kind) {
+	if !bytes.Equal(e.name, e.metric) {
+		e.shape(c, k)
 	}
 	e.begin(e.name, e.underscored(), k)
 }
@@ -301,7 +308,7 @@ func (e *exposer) begin(name, under []byte, k store.Kind) {
 	family := e.metric
 	base := bytes.TrimSuffix(e.metric, []byte(totalSuffix))
 	e.total = e.dialect == dialectOpenMetrics && k == store.KindCounter && len(base) > 0 && len(base) < len(e.metric) &&
-		!e.st.HasMetric(string(bytes.TrimSuffix(under, []byte(totalSuffix))))
+		!e.takenByOther(string(bytes.TrimSuffix(under, []byte(totalSuffix))))
 	if e.total {
 		family = base
 	}
@@ -367,8 +374,7 @@ func (e *exposer) special(c *store.Cursor, sp *store.Series, k store.Kind) error
 	e.network = c.Network()
 	e.description = e.st.DescriptionOf(c)
 	if sp == nil || !sp.Merged {
-		e.shape(c, k)
-		e.begin(e.name, e.underscored(), k)
+		e.beginWith(c, k)
 	} else if len(e.name) > 0 {
 		e.appendLabels(c, k)
 		e.merged.add(e, c, k)

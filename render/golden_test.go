@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
+	"github.com/statsd-admin/statsd-admin/internal/expolint"
 	"github.com/statsd-admin/statsd-admin/internal/golden"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
@@ -357,7 +358,7 @@ func TestNetworkCannotTakeAName(t *testing.T) {
 					if err := Exposition(&b, st, Options{TextReadouts: true}); err != nil {
 						t.Fatal(err)
 					}
-					checkExposition(t, b.String(), plainMetric)
+					checkExposition(t, b.String(), expolint.Text004)
 					return b.String()
 				}
 				if got := show(); !bytes.Contains([]byte(got), []byte("# TYPE proxy_x ")) {

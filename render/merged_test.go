@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/statsd-admin/statsd-admin/internal/expolint"
 	"github.com/statsd-admin/statsd-admin/store"
 	"github.com/statsd-admin/statsd-admin/store/tags"
 )
@@ -70,7 +71,7 @@ func TestSharedSeriesEnd(t *testing.T) {
 		if err := Exposition(&b, st, Options{}); err != nil {
 			t.Fatal(err)
 		}
-		checkExposition(t, b.String(), plainMetric)
+		checkExposition(t, b.String(), expolint.Text004)
 		lines := strings.Split(b.String(), "\n")
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
@@ -126,7 +127,7 @@ func TestSuffixesEnd(t *testing.T) {
 			if err := Exposition(&b, st, Options{}); err != nil {
 				t.Fatal(err)
 			}
-			checkExposition(t, b.String(), plainMetric)
+			checkExposition(t, b.String(), expolint.Text004)
 			return b.String()
 		}
 		first, plain, tagged := st.Scope(""), st.Scope(""), st.Scope("")
@@ -153,6 +154,29 @@ func TestSuffixesEnd(t *testing.T) {
 		st.Root().Counter("a.b").Add(4)
 		if got, want := show(), "# TYPE proxy_a_b counter\nproxy_a_b{} 4\n"; got != want {
 			t.Errorf("after all ended: %s, want %s", got, want)
+		}
+	}
+}
+
+// TestFamilyHasOneForm has a summary and a histogram of one name, with and without tags: all
+// series have the form of the first one, and the TYPE line says it.
+func TestFamilyHasOneForm(t *testing.T) {
+	for _, rival := range []bool{false, true} { // which gives the family a suffix
+		st := store.New(store.Options{})
+		summaries := st.ScopeWith("", store.ScopeOptions{Network: true, Histograms: &store.HistogramForm{Quantiles: []float64{0.5}}})
+		histograms := st.ScopeWith("", store.ScopeOptions{Network: true})
+		if rival {
+			histograms.Gauge("t", tags.Tag{Name: "r", Value: "1"}).Set(1)
+		}
+		summaries.Histogram("t", store.Bytes).Record(1)
+		histograms.Histogram("t", store.Bytes, tags.Tag{Name: "k", Value: "v"}).Record(1)
+		var b bytes.Buffer
+		if err := Exposition(&b, st, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		checkExposition(t, b.String(), expolint.Text004)
+		if n := strings.Count(b.String(), " summary\n"); n != 1 || strings.Contains(b.String(), "_bucket") {
+			t.Errorf("not one family of summaries:\n%s", &b)
 		}
 	}
 }

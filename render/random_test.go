@@ -32,16 +32,18 @@ func fill(tb testing.TB, st *store.Store, seed uint64, most int) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	pieces := nasty()
 	pick := func() string { return pieces[r.IntN(len(pieces))] }
-	scopes := []*store.Scope{st.Root(), st.Scope("in"), st.ScopeWith("", store.ScopeOptions{Network: true})}
+	few := func() string { return pieces[r.IntN([...]int{5, len(pieces)}[r.IntN(2)])] } // often those that meet
+	summaries := store.ScopeOptions{Network: true, Histograms: &store.HistogramForm{Quantiles: []float64{0.5}}}
+	scopes := []*store.Scope{st.Root(), st.Scope("in"), st.ScopeWith("", store.ScopeOptions{Network: true}), st.ScopeWith("", summaries)}
 	for range 5 + r.IntN(most) {
 		sc := scopes[r.IntN(len(scopes))]
-		name := pick()
+		name := few()
 		if r.IntN(2) == 0 {
 			name += "." + pick()
 		}
 		var tgs []tags.Tag
 		for range max(0, r.IntN(6)-2) {
-			tgs = append(tgs, tags.Tag{Name: pick(), Value: pick()})
+			tgs = append(tgs, tags.Tag{Name: few(), Value: few()})
 		}
 		switch r.IntN(6) {
 		case 0, 1:
