@@ -689,3 +689,17 @@ func TestLateResultsEjectNoRemovedHost(t *testing.T) {
 			h.Flags(), r.active.Value(), r.detected[Consecutive5xx].Value(), r.enforcedTotal.Value())
 	}
 }
+
+// TestRateOfAResultBetweenIntervals: a result counts in two steps, and an interval can end
+// in between.
+func TestRateOfAResultBetweenIntervals(t *testing.T) {
+	var s stream
+	s.total.Add(2)
+	s.success.Add(1)
+	s.interval()
+	s.total.Add(1)
+	s.success.Add(2)
+	if rate, volume := s.interval(); rate != 100 || volume != 1 {
+		t.Errorf("%g %% of %d, want 100 %% of 1", rate, volume)
+	}
+}

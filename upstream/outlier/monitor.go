@@ -36,11 +36,12 @@ type stream struct {
 // interval returns the success rate in percent and the volume since the last
 // call.
 func (s *stream) interval() (rate float64, volume uint64) {
-	// Load success first, so that it does not exceed the total.
+	// Load success first, so that it does not exceed the total. A result that was added
+	// to the total before the last call can have been added to success after it.
 	success, total := s.success.Load(), s.total.Load()
 	volume = total - s.totalSeen
 	if volume > 0 {
-		rate = 100 * float64(success-s.successSeen) / float64(volume)
+		rate = min(100, 100*float64(success-s.successSeen)/float64(volume))
 	}
 	s.totalSeen, s.successSeen = total, success
 	return rate, volume
