@@ -29,6 +29,7 @@ const (
 type client struct {
 	address, ca, cert, key, tokenFile string
 	timeout                           time.Duration
+	endless                           bool   // the body is a stream: the timeout is for each step before it
 	accept                            string // media ranges; "" leaves the choice to the server
 }
 
@@ -148,6 +149,9 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 		req.Header.Set("Accept", c.accept)
 	}
 	h := http.Client{Transport: transport, Timeout: c.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if c.endless {
+		h.Timeout, transport.TLSHandshakeTimeout, transport.ResponseHeaderTimeout = 0, c.timeout, c.timeout
+	}
 	resp, err := h.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("error: %w", err)
@@ -158,7 +162,9 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 // transport returns the base URL and a transport for it. Proxies of the environment are
 // not used.
 func (c *client) transport() (base string, t *http.Transport, err error) {
+	d := net.Dialer{Timeout: max(0, c.timeout)}
 	t = &http.Transport{DisableKeepAlives: true}
+	t.DialContext = d.DialContext
 	scheme, rest, _ := strings.Cut(c.address, ":")
 	switch scheme {
 	case "http", "https":
@@ -174,7 +180,6 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 		}
 		base = "http://localhost"
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
 			return d.DialContext(ctx, "unix", path)
 		}
 	default:

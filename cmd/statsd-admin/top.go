@@ -100,13 +100,10 @@ func unicodeLocale(getenv func(string) string) bool {
 	return false
 }
 
-// body requests a path and returns the body of an answer with status 200. The
-// timeout does not count for a stream.
+// body requests a path and returns the body of an answer with status 200.
 func (c *client) body(ctx context.Context, path string) (io.ReadCloser, error) {
 	own := *c
-	if strings.HasPrefix(path, "/stats/stream") {
-		own.timeout = 0
-	}
+	own.endless = strings.HasPrefix(path, "/stats/stream")
 	resp, err := own.get(ctx, path)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,6 +52,19 @@ func TestTopStreamsWithoutATimeLimit(t *testing.T) {
 	}
 	if text, err := io.ReadAll(stream); string(text) != "end" || err != nil {
 		t.Errorf("a stream ends with %q, %v", text, err)
+	}
+}
+
+// TestTopGivesUpOnASilentServer: the time limit counts for a stream that does not begin.
+func TestTopGivesUpOnASilentServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	status, _, stderr := invoke(nil, "top", "--once", "--timeout", "20ms", "--address", silent.Addr().String())
+	if status != 1 || !strings.HasSuffix(stderr, ": net/http: timeout awaiting response headers\n") {
+		t.Errorf("status %d, %q", status, stderr)
 	}
 }
 

@@ -151,11 +151,10 @@ func Run(ctx context.Context, c Config) error {
 	l := newLoop(c)
 	s := newScreen(c.Style, c.Server, c.Filter, cmp.Or(c.Sort, "rate"))
 	l.open(ctx, c.Filter)
-	first := <-l.news
-	if first.err != nil {
-		return first.err
+	go func() { l.guard.Run("keys of a terminal", func() { l.readKeys(ctx) }) }()
+	if err := l.begin(ctx, s); err != nil || s.quit {
+		return err
 	}
-	s.apply(first.event)
 	out := bufio.NewWriter(c.Output)
 	// The other screen, without a cursor.
 	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l")
@@ -163,7 +162,6 @@ func Run(ctx context.Context, c Config) error {
 		fmt.Fprint(out, "\x1b[0m\x1b[?25h\x1b[?1049l")
 		_ = out.Flush() // best effort
 	}()
-	go func() { l.guard.Run("keys of a terminal", func() { l.readKeys(ctx) }) }()
 	tick := l.After(c.Interval)
 	for !s.quit {
 		if err := l.draw(s, out); err != nil {
@@ -199,6 +197,32 @@ func Run(ctx context.Context, c Config) error {
 		if path := s.path(); s.ask && path != "" && !l.asking {
 			s.ask, l.asking = false, true
 			go func() { l.guard.Run("request of a view", func() { l.fetch(ctx, path) }) }()
+		}
+	}
+	return nil
+}
+
+// begin waits for the first event, for the context, or for a key to quit: a terminal in
+// raw mode sends no signals.
+func (l *loop) begin(ctx context.Context, s *screen) error {
+	keys := l.keys
+	for !s.quit {
+		select {
+		case <-ctx.Done():
+			s.quit = true
+		case k, ok := <-keys:
+			if !ok {
+				keys = nil // Run sees it after the first event
+			}
+			s.quit = k == keyQuit || k == "q"
+		case n := <-l.news:
+			if n.err != nil && ctx.Err() == nil {
+				return n.err
+			}
+			if n.event != nil {
+				s.apply(n.event)
+				return nil
+			}
 		}
 	}
 	return nil

@@ -271,6 +271,36 @@ func TestFirstRequestFails(t *testing.T) {
 	}
 }
 
+// TestQuitBeforeTheFirstAnswer: a server that does not answer keeps no terminal, whose
+// keys send no signals.
+func TestQuitBeforeTheFirstAnswer(t *testing.T) {
+	silent := func(ctx context.Context, _ string) (io.ReadCloser, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for _, key := range []string{"x\x03", "q"} {
+		out, typed, ended := running(t, Config{After: never, Get: silent})
+		typed(key)
+		if err := ended(); err != nil || out.String() != "" {
+			t.Errorf("%q: %v, and the terminal has %q", key, err, out.String())
+		}
+	}
+	for range 10 { // either the context or the failed request is noticed first
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := make(chan struct{})
+		in, keys := io.Pipe()
+		go func() { <-asked; cancel() }()
+		err := Run(ctx, Config{After: never, Input: in, Get: func(ctx context.Context, path string) (io.ReadCloser, error) {
+			close(asked)
+			return silent(ctx, path)
+		}})
+		_ = keys.Close()
+		if err != nil {
+			t.Errorf("after a signal: %v", err)
+		}
+	}
+}
+
 // TestFirstEventIsShown: the first event of the first stream counts like any other.
 func TestFirstEventIsShown(t *testing.T) {
 	out, typed, ended := running(t, Config{After: never, Get: func(ctx context.Context, _ string) (io.ReadCloser, error) {
