@@ -10,12 +10,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 	"github.com/statsd-admin/statsd-admin/internal/spelling"
 )
@@ -135,9 +135,9 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 		return nil, usageError{fmt.Errorf("error: %w", err)}
 	}
 	if c.tokenFile != "" {
-		b, err := boundedfile.Read(c.tokenFile, maxFile)
+		b, err := readFile(c.tokenFile, maxFile)
 		if err != nil {
-			return nil, fmt.Errorf("error: %w", err)
+			return nil, err
 		}
 		token := strings.TrimSpace(string(b))
 		if token == "" || strings.ContainsAny(token, " \t\r\n") {
@@ -155,6 +155,10 @@ func (c *client) request(ctx context.Context, method, path string) (*http.Respon
 	resp, err := h.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("error: %w", err)
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // no time limit ends the connection that follows
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("error: %s %s: the server answers %s, which was not asked for", method, path, resp.Status)
 	}
 	return resp, nil
 }
@@ -203,9 +207,9 @@ func clientTLS(ca, cert, key string) (*tls.Config, error) {
 		return nil, usageError{errors.New("error: --cert and --key must be used together")}
 	}
 	if ca != "" {
-		pem, err := boundedfile.Read(ca, maxFile)
+		pem, err := readFile(ca, maxFile)
 		if err != nil {
-			return nil, fmt.Errorf("error: %w", err)
+			return nil, err
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
@@ -213,13 +217,38 @@ func clientTLS(ca, cert, key string) (*tls.Config, error) {
 		}
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		chain, err := readFile(cert, maxFile)
+		if err != nil {
+			return nil, err
+		}
+		private, err := readFile(key, maxFile)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(chain, private)
 		if err != nil {
 			return nil, fmt.Errorf("error: %w", err)
 		}
 		cfg.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
+}
+
+// readFile returns the content of a file of at most limit bytes, which can be a pipe.
+func readFile(name string, limit int) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("error: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("error: %w", err)
+	case len(b) > limit:
+		return nil, fmt.Errorf("error: %s has more than %d bytes", name, limit)
+	}
+	return b, nil
 }
 
 // noSuchPath describes an unknown path. It suggests a similar one from the server's help.

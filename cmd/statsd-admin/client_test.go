@@ -146,7 +146,7 @@ func TestUsageErrorsOfSubcommands(t *testing.T) {
 		"convert --from statsd_exporter x":                  "error: statsd_exporter needs no conversion: its flags and its mapping file work unchanged\n",
 		"convert --from statsd":                             "error: convert needs a file or -\n",
 		"convert --from graphite x":                         "error: unknown program 'graphite': want gostatsd, statsd, telegraf or brubeck\n",
-		"convert --from statsd /nowhere":                    "error: stat /nowhere: ",
+		"convert --from statsd /nowhere":                    "error: open /nowhere: ",
 		"convert --from statsd -":                           "stdin:1:1: want an object in braces\n",
 		"convert --from statsd a b":                         "error: Couldn't find match for argument: b\n",
 		"lint":                                              "error: lint needs a URL, a file or -\n",
@@ -286,15 +286,27 @@ func TestClientErrors(t *testing.T) {
 		t.Errorf("%d %q", status, stderr)
 	}
 	text := write(t, "text", "text")
-	for want, args := range map[string][]string{
-		"error: stat /none: no such file or directory\n":                 {"--ca", "/none"},
-		"error: " + text + " has no certificate in PEM form\n":           {"--ca", text},
-		"error: open /none: no such file or directory\n":                 {"--cert", "/none", "--key", text},
-		"error: tls: failed to find any PEM data in certificate input\n": {"--cert", text, "--key", text},
+	for _, tt := range []struct{ flags, want string }{
+		{"--ca /none", "error: open /none: no such file or directory\n"},
+		{"--ca " + text, "error: " + text + " has no certificate in PEM form\n"},
+		{"--cert /none --key " + text, "error: open /none: no such file or directory\n"},
+		{"--cert " + text + " --key " + text, "error: tls: failed to find any PEM data in certificate input\n"},
 	} {
-		if status, _, stderr := invoke(nil, append([]string{"get", "--address", "https://127.0.0.1:1", "/"}, args...)...); status != 1 || stderr != want {
-			t.Errorf("%q: %d %q, want %q", args, status, stderr, want)
+		if status, _, stderr := invoke(nil, append([]string{"get", "--address", "https://127.0.0.1:1", "/"}, strings.Fields(tt.flags)...)...); status != 1 || stderr != tt.want {
+			t.Errorf("%s: %d %q, want %q", tt.flags, status, stderr, tt.want)
 		}
+	}
+}
+
+// TestSwitchedProtocolIsAnError: no time limit would end the connection that follows.
+func TestSwitchedProtocolIsAnError(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Upgrade", "x")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	defer s.Close()
+	if status, _, stderr := invoke(nil, "get", "--address", s.URL, "/x"); status != 1 || stderr != "error: GET /x: the server answers 101 Switching Protocols, which was not asked for\n" {
+		t.Errorf("status %d, %q", status, stderr)
 	}
 }
 
@@ -308,8 +320,11 @@ func TestFullOutputIsAnError(t *testing.T) {
 	for _, tt := range []struct {
 		args, stdin string
 		status      int
-	}{{"man", "", exitFailed}, {"completion bash", "", exitFailed}, {"--help", "", exitFailed}, {"--version", "", exitFailed},
-		{"--mode validate", "", exitFailed}, {"get --help", "", exitFailed}, {"lint -", "a 1\n", exitUsage}, {"explain -", "a:1|c\n", exitFailed}} {
+	}{
+		{"--help", "", exitFailed}, {"--version", "", exitFailed}, {"--mode validate", "", exitFailed}, {"get --help", "", exitFailed},
+		{"man", "", exitFailed}, {"completion bash", "", exitFailed}, {"lint -", "a 1\n", exitUsage}, {"explain -", "a:1|c\n", exitFailed},
+		{"convert --from brubeck -", "{}", exitUsage},
+	} {
 		var stderr bytes.Buffer
 		p := program{stdin: strings.NewReader(tt.stdin), stdout: full{}, stderr: &stderr, hardware: 2}
 		if status := p.run(t.Context(), strings.Fields(tt.args)); status != tt.status || stderr.String() != "error: no space\n" {

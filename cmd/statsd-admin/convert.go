@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/statsd-admin/statsd-admin/bootstrap"
-	"github.com/statsd-admin/statsd-admin/internal/boundedfile"
 	"github.com/statsd-admin/statsd-admin/internal/convert"
 	"github.com/statsd-admin/statsd-admin/internal/oneline"
 )
@@ -41,7 +40,7 @@ func (p *program) convertCommand() *command {
 		run: func(context.Context) error {
 			r, err := p.convert(convert.Program(from), fs.Arg(0))
 			if err == nil {
-				_, err = p.stdout.Write(r.YAML)
+				err = p.print(string(r.YAML))
 			}
 			if err != nil {
 				return usageError{err} // 1 says that something has no equivalent
@@ -75,10 +74,10 @@ func (p *program) convert(from convert.Program, file string) (*convert.Result, e
 		text, err = io.ReadAll(io.LimitReader(p.stdin, convert.MaxBytes+1))
 		file = "stdin"
 	} else {
-		text, err = boundedfile.Read(file, convert.MaxBytes)
+		text, err = readFile(file, convert.MaxBytes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("error: %w", err)
+		return nil, prefixed(err)
 	}
 	r, err := convert.Convert(from, file, text, os.LookupEnv)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,24 @@ func TestExporterRefusesPipe(t *testing.T) {
 	}
 	if status, _, stderr := invoke(nil, "--check-config", "--statsd.mapping-config", pipe); status != 1 {
 		t.Errorf("status %d, %q", status, stderr)
+	}
+}
+
+// TestFilesOfTheCommandLineCanBePipes, as those of a shell's <(…), and end at a limit.
+func TestFilesOfTheCommandLineCanBePipes(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(pipe, []byte("{port: 7}"), 0) }()
+	if status, stdout, stderr := invoke(nil, "convert", "--from", "statsd", pipe); status != 0 || !strings.Contains(stdout, "udp://0.0.0.0:7") {
+		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+	}
+	for _, flags := range [][]string{{"--token-file", "/dev/zero"}, {"--cert", "/dev/zero", "--key", "/dev/zero"}, {"--ca", "/dev/zero"}} {
+		status, _, stderr := invoke(nil, append([]string{"get", "/", "--address", "https://127.0.0.1:1"}, flags...)...)
+		if status != 1 || stderr != "error: /dev/zero has more than 1048576 bytes\n" {
+			t.Errorf("%s: status %d, %q", flags, status, stderr)
+		}
 	}
 }
 
