@@ -188,7 +188,7 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 		}
 	default:
 		if host, port, err := net.SplitHostPort(c.address); err == nil && port != "" && !strings.ContainsAny(host+port, "/?#@") {
-			base = "http://" + c.address
+			base = "http://" + net.JoinHostPort(cmp.Or(host, "localhost"), port)
 			break
 		}
 		return "", nil, usageError{fmt.Errorf("error: address '%s' is not http://host:port, https://host:port or unix:PATH", c.address)}

@@ -218,6 +218,7 @@ func TestClientOfAServer(t *testing.T) {
 		"healthcheck --address " + strings.Replace(tls, "https", "http", 1):                     {1, "", "error: not ready: 400 "},
 		"get /ready --address " + tcp:                                                           {0, live, ""},
 		"get /ready --address unix:" + dir + "/s":                                               {0, live, ""},
+		"get /ready -a " + tcp[strings.LastIndex(tcp, ":"):]:                                    {0, live, ""},
 		"get --address " + tcp + " /stats?filter=^server.live$":                                 {0, "server.live: 1\n", ""},
 		"get stats?filter=^server.live$ -a " + strings.TrimPrefix(tcp, "http://"):               {0, "server.live: 1\n", ""},
 		"get -X POST /reset_counters --address " + tcp:                                          {0, "OK\n", ""},
