@@ -106,6 +106,34 @@ func TestFullQueueJoins(t *testing.T) {
 	})
 }
 
+// TestLargeSnapshotsAreJoined: nothing is lost of snapshots that each exceed the limit, as long
+// as they have the same stats.
+func TestLargeSnapshotsAreJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := store.New(store.Options{})
+		slow := &recorder{name: "slow", slow: time.Hour}
+		s, stop := run(t, flush.Config{Store: st, OnAdmin: true, QueueBytes: 1, Sinks: []flush.Sink{slow}})
+		for range 20 {
+			for i := range 100 {
+				st.Root().Counter(fmt.Sprint("c", i)).Inc()
+			}
+			st.Root().Counter("c").Inc()
+			s.FlushForAdmin()
+			synctest.Wait()
+		}
+		if queued, joined, dropped := value(st, "sink.queued.sink.slow"), value(st, "sink.joined.sink.slow"), value(st, "sink.dropped.sink.slow"); queued != 1 || joined != 18 || dropped != 0 {
+			t.Errorf("%d snapshots wait, %d were joined and %d dropped, want 1, 18 and none", queued, joined, dropped)
+		}
+		time.Sleep(100 * time.Hour)
+		synctest.Wait()
+		if slow.deltas != 20 {
+			t.Errorf("the sink got %d increments, want 20", slow.deltas)
+		}
+		_ = stop()
+		time.Sleep(100 * time.Hour)
+	})
+}
+
 // TestStuckSinkIsBounded has stats that come and go while a sink is stuck. The changes that
 // wait for it stay within the limit, and the dropped ones are counted.
 func TestStuckSinkIsBounded(t *testing.T) {

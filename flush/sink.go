@@ -151,7 +151,7 @@ func (w *worker) put(s *shared) error {
 	switch last := len(w.queue) - 1; {
 	case bytes > w.most:
 		w.join(0)
-		if h := &w.queue[0]; h.count > 1 && h.bytes > w.most {
+		if h := &w.queue[0]; h.count > 1 && h.bytes > max(w.most, 2*s.bytes) { // one can be large
 			return w.drop()
 		}
 	case last == w.limit:
