@@ -100,13 +100,7 @@ func (e *Export) Next(yield func(*ExportedStat) bool) {
 	if e.cut {
 		unsent = e.s.unsentByBlock()
 	}
-	e.s.mu.Lock()
-	blocks := e.s.eachBlock()
-	ns := make([]int, len(blocks))
-	for i, b := range blocks {
-		ns[i] = b.n
-	}
-	e.s.mu.Unlock()
+	blocks, ns := e.s.blocksInUse()
 	before := e.done
 	e.done = make(map[*block]*exportedBlock, len(before)) // forgets blocks that are gone
 	c, h := v.cursor(nil), new(ExportedStat)

@@ -56,13 +56,6 @@ func (h *Histogram) Fill(st *histogram.Stats, unit float64) {
 	if !ok {
 		schema = Schema(l.SignificantDigits())
 	}
-	h.fill(st, schema, unit)
-	for most > 0 && len(h.Negative)+len(h.Positive) > most && h.Schema > minSchema {
-		h.fill(st, h.Schema-1, unit)
-	}
-}
-
-func (h *Histogram) fill(st *histogram.Stats, schema int, unit float64) {
 	h.Schema = schema
 	h.Zero, h.Negative, h.Positive = 0, h.Negative[:0], h.Positive[:0]
 	st.Bins(func(lower, _ float64, count uint64) bool {
@@ -77,6 +70,9 @@ func (h *Histogram) fill(st *histogram.Stats, schema int, unit float64) {
 		return true
 	})
 	slices.Reverse(h.Negative)
+	for most > 0 && len(h.Negative)+len(h.Positive) > most && h.Schema > minSchema {
+		h.Halve()
+	}
 }
 
 func add(b []Bucket, index int32, count uint64) []Bucket {
