@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/statsd-admin/statsd-admin/histogram"
 )
@@ -15,14 +16,17 @@ type layoutKey struct {
 	form    *HistogramForm
 }
 
-// sharedForm returns one pointer for all equal forms, nil for nil. Store.mu must be held.
+// sharedForm returns the copy of f that all equal forms share, nil for nil. Store.mu must
+// be held.
 func (s *Store) sharedForm(f *HistogramForm) *HistogramForm {
 	if f == nil {
 		return nil
 	}
 	text := fmt.Sprintf("%#v", *f)
 	if s.forms[text] == nil {
-		s.forms[text] = f
+		own := *f // the caller can change its own
+		own.Buckets, own.Quantiles = slices.Clone(f.Buckets), slices.Clone(f.Quantiles)
+		s.forms[text] = &own
 	}
 	return s.forms[text]
 }

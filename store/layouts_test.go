@@ -84,3 +84,17 @@ func TestEqualFormsShareALayout(t *testing.T) {
 		t.Error("forms without buckets and with the default ones are taken for equal")
 	}
 }
+
+// TestChangedFormIsAnotherForm: a program can change its form after it made a scope with it.
+func TestChangedFormIsAnotherForm(t *testing.T) {
+	st := New(Options{})
+	form := &HistogramForm{Buckets: []float64{1, 2}}
+	before := st.Root().WithHistograms(form)
+	form.Buckets[1] = 3
+	after := st.Root().WithHistograms(form).Histogram("after", Bytes).Layout()
+	for l, want := range map[*histogram.Layout]string{before.Histogram("before", Bytes).Layout(): "[1 2]", after: "[1 3]"} {
+		if got := fmt.Sprint(l.Bounds()); got != want {
+			t.Errorf("bounds %s, want %s", got, want)
+		}
+	}
+}
