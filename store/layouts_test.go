@@ -91,10 +91,13 @@ func TestChangedFormIsAnotherForm(t *testing.T) {
 	form := &HistogramForm{Buckets: []float64{1, 2}}
 	before := st.Root().WithHistograms(form)
 	form.Buckets[1] = 3
-	after := st.Root().WithHistograms(form).Histogram("after", Bytes).Layout()
-	for l, want := range map[*histogram.Layout]string{before.Histogram("before", Bytes).Layout(): "[1 2]", after: "[1 3]"} {
-		if got := fmt.Sprint(l.Bounds()); got != want {
-			t.Errorf("bounds %s, want %s", got, want)
+	after := st.Root().WithHistograms(form)
+	for _, tt := range []struct {
+		sc   *Scope
+		want string
+	}{{after, "[1 3]"}, {before, "[1 2]"}} {
+		if got := fmt.Sprint(tt.sc.Histogram(tt.want, Bytes).Layout().Bounds()); got != tt.want {
+			t.Errorf("bounds %s, want %s", got, tt.want)
 		}
 	}
 }
