@@ -185,6 +185,10 @@ func TestTelegrafVariables(t *testing.T) {
 	const text = `[global_tags]
 dc = "${DC}"
 rack = "${RACK}"
+zone = "$EMPTY-$ZONE $1"
+price = "5$$"
+must = "${RACK:?no rack}${DC:?no dc}"
+secret = "@{vault:pw}"
 [[inputs.statsd]]
 service_address = "${HOST:-127.0.0.1}:${PORT}"
 max_ttl = "${NUMBER}s"
@@ -202,7 +206,7 @@ token = "${TOKEN}"
 	for _, n := range r.Notes {
 		fmt.Fprintln(&notes, n)
 	}
-	for _, want := range []string{"udp://127.0.0.1:8126", `address: "carbon:2003"`, `dc: "eu: #1"`, `counter: 20s`, `rack: "${RACK}"`} {
+	for _, want := range []string{"udp://127.0.0.1:8126", `address: "carbon:2003"`, `dc: "eu: #1"`, `counter: 20s`, `rack: "${RACK}"`, `zone: "-$ZONE $1"`, `price: "5$"`, `must: "${RACK:?no rack}eu: #1"`, `secret: "@{vault:pw}"`} {
 		if !strings.Contains(string(r.YAML), want) {
 			t.Errorf("lacks %s:\n%s", want, r.YAML)
 		}
@@ -210,7 +214,9 @@ token = "${TOKEN}"
 	const now = " is not read later: this is its value now\n"
 	for _, want := range []string{
 		"t.conf:2:1: global_tags.dc: the environment variable DC" + now, "t.conf:3:1: global_tags.rack: the environment variable RACK is not set: write its value\n",
-		"t.conf:5:1: inputs.statsd[0].service_address: the environment variable HOST is not read later: this is its default\n", "service_address: the environment variable PORT" + now,
+		"t.conf:9:1: inputs.statsd[0].service_address: the environment variable HOST is not read later: this is its default\n", "service_address: the environment variable PORT" + now,
+		"t.conf:4:1: global_tags.zone: the environment variable ZONE is not set: write its value\n", "global_tags.must: the environment variable RACK is not set: write its value\n",
+		"global_tags.secret: @{vault:pw} is not read: write its value\n",
 		"max_ttl: the environment variable NUMBER" + now, "servers[0]: the environment variable EMPTY is not read later: this is its default\n",
 	} {
 		if strings.Count(notes.String(), want) != 1 {

@@ -15,5 +15,6 @@
 // knows out of the tree. Unknown settings, and settings without an equivalent, become
 // notes, which are also comments in the result.
 //
-// Files are data: nothing in them is executed, expanded or opened.
+// Files are data: nothing in them is executed or opened. References to environment
+// variables, which Telegraf has, are replaced in the settings that are converted.
 package convert

@@ -107,9 +107,9 @@ func (v *value) wrong(want string) {
 	v.c.errorf(v.node, v.path, "%s is not %s%s", conftree.Show(v.node, false), want, v.unset())
 }
 
-// variable matches a reference to an environment variable, such as ${HOST} or
-// ${HOST:-localhost}.
-var variable = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}`)
+// variable matches a reference to an environment variable, such as $HOST, ${HOST} or
+// ${HOST:-localhost}, the escape $$, and other references, such as @{vault:password}.
+var variable = lazyregexp.New(`\$\$|\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-?])([^}]*))?\}|[$@]\{[^}]*\}`)
 
 // expand replaces references to environment variables that are set or have a default.
 func (v *value) expand() {
@@ -120,16 +120,22 @@ func (v *value) expand() {
 	n := *v.node
 	n.Value = variable().ReplaceAllStringFunc(n.Value, func(ref string) string {
 		parts := variable().FindStringSubmatch(ref)
-		text, ok := v.c.lookup(parts[1])
+		name, operator := parts[1]+parts[2], parts[3]
+		text, ok := v.c.lookup(name)
 		switch {
-		case ok && (text != "" || parts[2] != ":-"):
-			v.note(v.c.out, "the environment variable %s is not read later: this is its value now", parts[1])
+		case ref == "$$":
+			return "$"
+		case name == "":
+			v.note(v.c.out, "%s is not read: write its value", oneWord(ref))
+			return ref
+		case ok && (text != "" || !strings.HasPrefix(operator, ":")):
+			v.note(v.c.out, "the environment variable %s is not read later: this is its value now", name)
 			return text
-		case parts[2] != "":
-			v.note(v.c.out, "the environment variable %s is not read later: this is its default", parts[1])
-			return parts[3]
+		case strings.HasSuffix(operator, "-"):
+			v.note(v.c.out, "the environment variable %s is not read later: this is its default", name)
+			return parts[4]
 		}
-		v.note(v.c.out, "the environment variable %s is not set: write its value", parts[1])
+		v.note(v.c.out, "the environment variable %s is not set: write its value", name)
 		return ref
 	})
 	v.node = &n
@@ -140,8 +146,8 @@ func (v *value) unset() string {
 	if v.c.lookup == nil || v.node.Kind != yaml.ScalarNode {
 		return ""
 	}
-	if parts := variable().FindStringSubmatch(v.node.Value); parts != nil {
-		return fmt.Sprintf(": the environment variable %s is not set; set it for this conversion", parts[1])
+	if parts := variable().FindStringSubmatch(v.node.Value); parts != nil && parts[1]+parts[2] != "" {
+		return fmt.Sprintf(": the environment variable %s is not set; set it for this conversion", parts[1]+parts[2])
 	}
 	return ""
 }
