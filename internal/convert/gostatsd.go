@@ -44,8 +44,10 @@ func (c *conversion) gostatsd(o *object) {
 	flush := c.flushInterval(interval, interval.duration(time.Second, time.Nanosecond))
 	statsd := c.out.child("statsd")
 	c.gostatsdListener(o, statsd)
-	if prefix := o.take("namespace").name(); prefix != "" {
-		statsd.set("prefix", prefix)
+	namespace := o.take("namespace").name()
+	if namespace != "" {
+		statsd.set("prefix", namespace)
+		namespace += "."
 	}
 	expiry := o.take("expiry-interval").duration(5*time.Minute, time.Nanosecond)
 	for _, kind := range []struct{ theirs, ours string }{{"counter", "counter"}, {"gauge", "gauge"}, {"timer", "histogram"}, {"set", "set"}} {
@@ -58,7 +60,7 @@ func (c *conversion) gostatsd(o *object) {
 	if v := o.take("ignore-host"); v != nil && !v.boolean(false) {
 		v.note(statsd, "has no equivalent: no tag has the sender of a line")
 	}
-	c.gostatsdFilters(o, statsd)
+	c.gostatsdFilters(o, statsd, namespace)
 	if v := o.take("server-mode"); v.text("standalone") != "standalone" {
 		v.note(statsd, noForwarding)
 	}
@@ -270,7 +272,9 @@ func (c *conversion) gostatsdOTLP(group *object, tagged func(*section)) {
 // filterRegex is the prefix of a regular expression in a filter.
 const filterRegex = "regex:"
 
-func (c *conversion) gostatsdFilters(o *object, statsd *section) {
+// gostatsdFilters converts filters, which gostatsd applies to names that begin with the
+// namespace, and this server to names as received.
+func (c *conversion) gostatsdFilters(o *object, statsd *section, namespace string) {
 	names, group := o.take("filters"), o.take("filter").object().lower()
 	for _, name := range names.words() {
 		v := group.take(strings.ToLower(name))
@@ -279,12 +283,12 @@ func (c *conversion) gostatsdFilters(o *object, statsd *section) {
 			names.note(statsd, "there is no filter %s", oneWord(name))
 			continue
 		}
-		c.gostatsdFilter(v, f, statsd)
+		c.gostatsdFilter(v, f, statsd, namespace)
 	}
 	group.rest(nil, statsd)
 }
 
-func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
+func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section, namespace string) {
 	matched, drop := f.take("match-metrics"), f.take("drop-metric").boolean(false)
 	for _, name := range []string{"exclude-metrics", "match-tags"} {
 		if x := f.take(name); x != nil && len(x.words()) > 0 {
@@ -295,14 +299,23 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 	}
 	filters := statsd.child("filters")
 	var matchers []*section
+	missed, all := false, false
 	for _, e := range matched.list() {
 		for _, pattern := range strings.Fields(e.text("")) {
 			m := new(section)
-			switch expression, isRegex := strings.CutPrefix(pattern, filterRegex); {
+			expression, isRegex := strings.CutPrefix(pattern, filterRegex)
+			rest, ours := strings.CutPrefix(pattern, namespace)
+			if start, open := strings.CutSuffix(pattern, "*"); open && strings.HasPrefix(namespace, start) {
+				rest, ours = "*", true
+			}
+			switch {
 			case strings.HasPrefix(pattern, "!"):
 				e.note(filters, "an inverted match has no equivalent: the filter is left out")
 				return
 			case isRegex:
+				if namespace != "" {
+					e.note(filters, "the expression gets names without the namespace here: check that it still matches")
+				}
 				// gostatsd matches anywhere in the name, this server the whole name.
 				expression = "(?s:.*?(?:" + expression + ").*)"
 				if _, err := regexp.Compile(expression); err != nil || len(expression) > 1000 {
@@ -310,15 +323,23 @@ func (c *conversion) gostatsdFilter(v *value, f *object, statsd *section) {
 					return
 				}
 				m.child("safe_regex").set("regex", expression)
-			case strings.TrimSuffix(pattern, "*") == "":
-				continue // everything
-			case strings.HasSuffix(pattern, "*"):
-				m.set("prefix", strings.TrimSuffix(pattern, "*"))
+			case !ours:
+				e.note(filters, "%s matches no name with the namespace", oneWord(pattern))
+				missed = true
+				continue
+			case strings.TrimSuffix(rest, "*") == "":
+				all = true
+				continue
+			case strings.HasSuffix(rest, "*"):
+				m.set("prefix", strings.TrimSuffix(rest, "*"))
 			default:
-				m.set("exact", pattern)
+				m.set("exact", rest)
 			}
 			matchers = append(matchers, m)
 		}
+	}
+	if missed && !all && len(matchers) == 0 {
+		return // without a matcher, it would be for every name
 	}
 	if drop {
 		if len(matchers) == 0 {
