@@ -164,6 +164,9 @@ func (e *endpointCheck) endpoint(h *endpointv3.LbEndpoint, named map[string]*end
 		if _, ok := address(a).AddrPort(); !ok && a.GetSocketAddress().GetAddress() != "" {
 			e.fault(BadValue, "health_check_config.address.socket_address.address", "%s is not an IP address", quote(a.GetSocketAddress().GetAddress(), false))
 		}
+		if a.GetSocketAddress().GetNamedPort() != "" {
+			e.fault(Conflict, "health_check_config.address.socket_address.named_port", "not supported; set port_value")
+		}
 		e.pipe("health_check_config.address.pipe.path", a.GetPipe().GetPath())
 	}
 }
@@ -176,20 +179,25 @@ func (e *endpointCheck) pipe(field, path string) {
 }
 
 func (e *endpointCheck) address(m *corev3.Address) {
+	if e.addresses == anyAddress {
+		return
+	}
+	a := address(m)
+	if a.NamedPort != "" {
+		e.fault(Conflict, "socket_address.named_port", "not supported for type %s; set port_value", e.typeName)
+	}
+	if a.Resolver != "" {
+		e.fault(Conflict, "socket_address.resolver_name", "not supported for type %s", e.typeName)
+	}
 	switch e.addresses {
 	case literal:
-		a := address(m)
 		if a.Kind == config.SocketAddress && a.Host != "" && !a.IP.IsValid() {
 			e.fault(Conflict, "socket_address.address", "%s is not an IP address; use type STRICT_DNS or LOGICAL_DNS for host names", quote(a.Host, false))
 		}
 		e.pipe("pipe.path", a.Path)
 	case byName:
-		a := address(m)
 		if a.Kind != config.SocketAddress && a.Kind != config.NoAddress {
 			e.fault(Conflict, "", "type %s needs a socket address", e.typeName)
-		}
-		if a.Resolver != "" {
-			e.fault(Conflict, "socket_address.resolver_name", "not supported for type %s", e.typeName)
 		}
 	}
 }
