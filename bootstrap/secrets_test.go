@@ -26,7 +26,7 @@ func TestMistakesInSecrets(t *testing.T) {
 		"bootstrap: 4 errors in the configuration:",
 		`  a.yaml:4:23: static_resources.secrets[0].tls_certificate.certificate_chain: secret "a": "/no/such/file": no such file or directory`,
 		`  a.yaml:5:5: static_resources.secrets[1]: secret "b": needs one of tls_certificate, session_ticket_keys, validation_context, generic_secret`,
-		`  a.yaml:6:47: static_resources.secrets[2].tls_certificate.private_key.inline_strin: secret "c": unknown field of DataSource`,
+		`  a.yaml:6:47: static_resources.secrets[2].tls_certificate.private_key.inline_strin: secret "c": unknown field of DataSource; allowed: environment_variable, filename, inline_bytes, inline_string, watched_directory`,
 		`  a.yaml:8:6: static_resources.secrets.name: secret "d": "d" is already used by another validation_context`,
 	}
 	got := strings.Split(err.Error(), "\n")

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -19,12 +20,13 @@ import (
 type walker struct {
 	*report
 	allowUnknown bool
+	open         []protoreflect.MessageDescriptor // messages around the current value, outermost first
 }
 
 // fill decodes the tree n, which has no aliases, into m and adds errors to r.
 func fill(n *yaml.Node, m proto.Message, r *report, allowUnknown bool) {
 	r.root = n
-	(&walker{r, allowUnknown}).message(n, m.ProtoReflect(), "")
+	(&walker{report: r, allowUnknown: allowUnknown}).message(n, m.ProtoReflect(), "")
 }
 
 // refuse adds an error about the value n.
@@ -68,6 +70,8 @@ func (w *walker) message(n *yaml.Node, m protoreflect.Message, path string) {
 
 // fields decodes the members of n, except the key skip, into m.
 func (w *walker) fields(n *yaml.Node, m protoreflect.Message, path, skip string) {
+	w.open = append(w.open, m.Descriptor())
+	defer func() { w.open = w.open[:len(w.open)-1] }()
 	seen := make(map[protoreflect.FieldNumber]string)
 	chosen := make(map[protoreflect.Name]protoreflect.FieldDescriptor)
 	for key, value := range conftree.Pairs(n) {
@@ -131,10 +135,29 @@ func (w *walker) unknownField(key *yaml.Node, path string, md protoreflect.Messa
 		w.warn(e)
 		return
 	}
-	if near := nearestField(md, key.Value); near != "" && w.hidden == 0 {
-		e.Message += "; did you mean " + near + "?"
-	}
+	e.Message += w.instead(key.Value, md)
 	w.add(e)
+}
+
+// instead says what could be meant by a name that is no field of a message. A field of
+// a message around it is probably indented too far.
+func (w *walker) instead(name string, md protoreflect.MessageDescriptor) string {
+	if w.hidden == 0 {
+		for _, outer := range slices.Backward(w.open) {
+			if findField(outer, name) != nil {
+				return "; it is a field of " + shortName(outer)
+			}
+		}
+		if near := nearestField(md, name); near != "" {
+			return "; did you mean " + near + "?"
+		}
+	}
+	var names []string
+	for i, fields := 0, md.Fields(); i < fields.Len(); i++ {
+		names = append(names, string(fields.Get(i).Name()))
+	}
+	slices.Sort(names)
+	return "; allowed: " + strings.Join(names, ", ")
 }
 
 // nearestField returns the field that name was probably meant to be, "" if none is close.
