@@ -149,7 +149,7 @@ func (a *Address) setSocket(d *decoder, n *yaml.Node, path string) {
 	var port uint16
 	seen := d.message(n, path, []field{
 		{"protocol", choice(&protocol, "TCP")},
-		{"address", text(&address)},
+		{"address", nonEmpty(&address)},
 		{"port_value", whole(&port, 0, 65535)},
 		{"named_port", absent},
 		{"resolver_name", absent},

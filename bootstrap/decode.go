@@ -259,13 +259,13 @@ func (d *decoder) scalar(n *yaml.Node, path, want string) bool {
 	return true
 }
 
-// text decodes any scalar as text.
+// text decodes text.
 func text(to *string) setter {
 	return func(d *decoder, n *yaml.Node, path string) {
 		if !d.scalar(n, path, "a string") {
 			return
 		}
-		if n.Tag != "!!str" && n.Style == 0 && (n.Tag == "!!bool" || n.Tag == "!!int" || n.Tag == "!!float") {
+		if n.Style == 0 && slices.Contains([]string{"!!bool", "!!int", "!!float", "!!null"}, n.Tag) {
 			d.errorf(n, path, "%s is not a string; put it in quotes", d.show(n, path))
 			return
 		}
