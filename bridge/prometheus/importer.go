@@ -64,9 +64,9 @@ func NewImporter(from client.Gatherer, to *store.Scope) *Importer {
 // Refresh copies the current values. Its signature is that of the elements of
 // flush.Config.Before, so that each flush has fresh values.
 func (im *Importer) Refresh(time.Time) {
-	families, err := im.from.Gather()
 	im.mu.Lock()
 	defer im.mu.Unlock()
+	families, err := im.from.Gather() // an older value after a newer one would count as a restart
 	im.err = err
 	for _, f := range families {
 		im.describeLocked(f)

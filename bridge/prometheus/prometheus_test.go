@@ -5,8 +5,11 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -273,5 +276,31 @@ func TestImporterOutlivesStats(t *testing.T) {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, got.String())
 		}
+	}
+}
+
+// TestRefreshesDoNotOverlap: a value that was gathered before another and copied after it
+// would look like a restart.
+func TestRefreshesDoNotOverlap(t *testing.T) {
+	var total atomic.Uint64
+	name, typ := "jobs", dto.MetricType_COUNTER
+	gather := client.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		value := float64(total.Add(1))
+		runtime.Gosched()
+		return []*dto.MetricFamily{{Name: &name, Type: &typ, Metric: []*dto.Metric{{Counter: &dto.Counter{Value: &value}}}}}, nil
+	})
+	st := store.New(store.Options{})
+	im := NewImporter(gather, st.Root())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				im.Refresh(time.Time{})
+			}
+		})
+	}
+	all.Wait()
+	if got := st.Root().Counter("jobs").Value(); got != 1600 {
+		t.Errorf("jobs: %d, want 1600", got)
 	}
 }
