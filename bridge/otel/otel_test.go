@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +25,8 @@ import (
 
 // TestProducerExportsThroughTheSDK collects the stats of a store with a reader of the SDK.
 func TestProducerExportsThroughTheSDK(t *testing.T) {
-	st := store.New(store.Options{})
+	start := time.Unix(1_700_000_000, 0)
+	st := store.New(store.Options{Now: func() time.Time { return start }})
 	sc := st.Scope("app")
 	sc.Counter("requests", tags.Tag{Name: "code", Value: "200"}).Add(3)
 	sc.Counter("requests", tags.Tag{Name: "code", Value: "500"}).Add(1)
@@ -34,7 +37,6 @@ func TestProducerExportsThroughTheSDK(t *testing.T) {
 	h.Record(40)
 	st.Flush(store.FlushOptions{}).Close()
 
-	start := time.Unix(1_700_000_000, 0)
 	reader := sdk.NewManualReader(sdk.WithProducer(NewProducer(st, start)))
 	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
 	defer func() { _ = provider.Shutdown(context.Background()) }()
@@ -76,6 +78,39 @@ func TestProducerExportsThroughTheSDK(t *testing.T) {
 	}
 	if _, ok := got["app.idle"]; ok {
 		t.Error("an unused counter is exported")
+	}
+}
+
+// TestProducerSaysSinceWhen: the value of a stat that returned, or was reset, began to count
+// later than the store.
+func TestProducerSaysSinceWhen(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	now := start
+	st := store.New(store.Options{Now: func() time.Time { return now }})
+	st.Root().Counter("old").Inc()
+	now = now.Add(time.Hour)
+	st.Root().Counter("new").Inc()
+	st.Root().Histogram("values", store.Unspecified).Record(1)
+	st.Flush(store.FlushOptions{}).Close()
+	scopes, err := NewProducer(st, start).Produce(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range scopes[0].Metrics {
+		var since time.Time
+		switch data := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			since = data.DataPoints[0].StartTime
+		case metricdata.Histogram[float64]:
+			since = data.DataPoints[0].StartTime
+		}
+		want := now
+		if m.Name == "old" {
+			want = start
+		}
+		if !since.Equal(want) {
+			t.Errorf("%s: since %s, want %s", m.Name, since.UTC(), want.UTC())
+		}
 	}
 }
 
@@ -153,7 +188,7 @@ func TestInstrumentsWriteToTheStore(t *testing.T) {
 		o.ObserveInt64(queue, 4)
 		return failed
 	}, temperature, depth, queue, drift))
-	for _, observed = range []float64{5, 8, 2} { // the totals start again
+	for _, observed = range []float64{5, math.NaN(), 8, math.Inf(1), -4, 2} { // the totals start again
 		p.Refresh(time.Time{})
 	}
 	if !errors.Is(p.Err(), failed) {
@@ -309,5 +344,32 @@ func TestCardinalityLimit(t *testing.T) {
 	}
 	if n := strings.Count(got, "some."); n != 2000 || !strings.Contains(got, "some.otel.metric.overflow.true: 1001\n") {
 		t.Errorf("%d stats with the default limit", n)
+	}
+}
+
+// TestRefreshesDoNotOverlap: an older total that is observed after a newer one would look
+// like a restart.
+func TestRefreshesDoNotOverlap(t *testing.T) {
+	p := NewMeterProvider(store.New(store.Options{}))
+	var running, overlaps atomic.Int64
+	must(p.Meter("test").Int64ObservableCounter("n", metric.WithInt64Callback(func(context.Context, metric.Int64Observer) error {
+		if running.Add(1) > 1 {
+			overlaps.Add(1)
+		}
+		runtime.Gosched()
+		running.Add(-1)
+		return nil
+	})))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				p.Refresh(time.Time{})
+			}
+		})
+	}
+	all.Wait()
+	if n := overlaps.Load(); n > 0 {
+		t.Errorf("%d of 1,600 refreshes overlap", n)
 	}
 }

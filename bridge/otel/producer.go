@@ -27,7 +27,8 @@ type Producer struct {
 
 var _ metric.Producer = (*Producer)(nil)
 
-// NewProducer returns a producer for the stats of st, whose counts began at start.
+// NewProducer returns a producer for the stats of st, whose counts began at start, or later
+// if a stat was created or reset later.
 func NewProducer(st *store.Store, start time.Time) *Producer { return &Producer{st, start} }
 
 // Produce implements [metric.Producer].
@@ -91,14 +92,14 @@ func (p *Producer) add(m *metricdata.Metrics, c *store.Cursor, now time.Time) {
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
 		data.DataPoints = append(data.DataPoints, metricdata.DataPoint[int64]{
-			Attributes: attributes, StartTime: p.start, Time: now, Value: int64(min(c.Uint(), math.MaxInt64)),
+			Attributes: attributes, StartTime: p.since(c), Time: now, Value: int64(min(c.Uint(), math.MaxInt64)),
 		})
 		m.Data = data
 	case metricdata.Gauge[float64]:
 		data.DataPoints = append(data.DataPoints, metricdata.DataPoint[float64]{Attributes: attributes, Time: now, Value: c.Float()})
 		m.Data = data
 	case metricdata.Histogram[float64]:
-		data.DataPoints = append(data.DataPoints, p.histogram(c.Histogram().Snapshot().Cumulative, attributes, now))
+		data.DataPoints = append(data.DataPoints, histogramPoint(c.Histogram().Snapshot().Cumulative, attributes, p.since(c), now))
 		m.Data = data
 		if u := unit(c.Histogram().Layout().Unit()); u != "" {
 			m.Unit = u
@@ -106,13 +107,22 @@ func (p *Producer) add(m *metricdata.Metrics, c *store.Cursor, now time.Time) {
 	}
 }
 
-func (p *Producer) histogram(s *histogram.Stats, attributes attribute.Set, now time.Time) metricdata.HistogramDataPoint[float64] {
+// since returns when the value under c began to count: a stat can be newer than the store,
+// because it can end and return, and a counter can be reset.
+func (p *Producer) since(c *store.Cursor) time.Time {
+	if t := c.Since(); t.After(p.start) {
+		return t
+	}
+	return p.start
+}
+
+func histogramPoint(s *histogram.Stats, attributes attribute.Set, since, now time.Time) metricdata.HistogramDataPoint[float64] {
 	counts := append(s.AppendCumulative(nil), s.Count())
 	for i := len(counts) - 1; i > 0; i-- {
 		counts[i] -= counts[i-1]
 	}
 	return metricdata.HistogramDataPoint[float64]{
-		Attributes: attributes, StartTime: p.start, Time: now,
+		Attributes: attributes, StartTime: since, Time: now,
 		Count: s.Count(), Sum: s.Sum(), Min: metricdata.NewExtrema(s.Min()), Max: metricdata.NewExtrema(s.Max()),
 		Bounds: slices.Clone(s.Layout().Bounds()), BucketCounts: counts,
 	}

@@ -45,6 +45,8 @@ type MeterProvider struct {
 	scope              *store.Scope
 	limit              int // of sets of attributes, if positive
 
+	refreshing sync.Mutex // an older total after a newer one would count as a restart
+
 	mu        sync.Mutex
 	callbacks map[*callback]struct{}
 	scopes    map[string]*store.Scope // of histograms, by their boundaries
@@ -97,9 +99,11 @@ func (p *MeterProvider) histograms(bounds []float64) *store.Scope {
 // Meter implements [metric.MeterProvider].
 func (p *MeterProvider) Meter(string, ...metric.MeterOption) metric.Meter { return meter{p: p} }
 
-// Refresh runs the callbacks of observable instruments. Its signature is that of the
+// Refresh runs the callbacks of observable instruments, one at a time. Its signature is that of the
 // elements of flush.Config.Before, so that each flush has fresh values.
 func (p *MeterProvider) Refresh(time.Time) {
+	p.refreshing.Lock()
+	defer p.refreshing.Unlock()
 	p.mu.Lock()
 	all := slices.Collect(maps.Keys(p.callbacks))
 	p.mu.Unlock()
@@ -194,8 +198,12 @@ type follower struct {
 	last float64
 }
 
-// observe adds the growth of a total. A total that fell has started again from zero.
+// observe adds the growth of a total. A total that fell has started again from zero. What
+// cannot be a total is ignored.
 func (f *follower) observe(total float64) {
+	if !(total >= 0 && total < math.MaxInt64) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if total < f.last {
