@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -339,6 +340,55 @@ func listen(t *testing.T, serve func(net.Conn)) (addr string, conns *atomic.Int6
 	})
 	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return ln.Addr().String(), conns
+}
+
+// TestTCPConnectionsEndBetweenChecks: a host that closes connections between checks stays
+// healthy.
+func TestTCPConnectionsEndBetweenChecks(t *testing.T) {
+	closed := make(chan struct{})
+	addr, conns := listen(t, func(c net.Conn) {
+		_, _ = io.CopyN(c, c, 4)
+		_ = c.Close()
+		closed <- struct{}{}
+	})
+	check := config.TCPHealthCheck{Send: []byte("ping"), Receive: [][]byte{[]byte("ping")}}
+	p := proberFor(t, Config{Check: config.HealthCheck{Kind: config.TCPCheck, TCP: check, ReuseConnection: true}}, hostAt(addr))
+	for i := range 3 {
+		if o := p.Probe(t.Context()); o.Kind != Passed {
+			t.Fatalf("check %d: outcome %+v", i, o)
+		}
+		<-closed
+	}
+	if n := conns.Load(); n != 3 {
+		t.Errorf("%d connections, want 3", n)
+	}
+}
+
+// unwritable is a connection that fails when it is written to.
+type unwritable struct{ net.Conn }
+
+func (unwritable) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestTCPWritesFail: a kept connection that cannot be written to is replaced once.
+func TestTCPWritesFail(t *testing.T) {
+	dials := 0
+	broken := func() net.Conn {
+		one, two := net.Pipe()
+		t.Cleanup(func() { two.Close() })
+		return unwritable{one}
+	}
+	c := Config{
+		Check: config.HealthCheck{TCP: config.TCPHealthCheck{Send: []byte("ping"), Receive: [][]byte{[]byte("ping")}}},
+		Dial: func(context.Context, *host.Host, config.Address) (net.Conn, error) {
+			dials++
+			return broken(), nil
+		},
+	}
+	h := hostAt("127.0.0.1:1")
+	p := &tcpProber{c: &c, host: h, conn: broken(), at: h.HealthCheckAddress()}
+	if o := p.Probe(t.Context()); o.Kind != Network || dials != 1 || p.conn != nil {
+		t.Errorf("outcome %+v after %d connections, want a failure after 1, and none kept", o, dials)
+	}
 }
 
 func TestTCP(t *testing.T) {

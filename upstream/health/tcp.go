@@ -36,25 +36,30 @@ func (p *tcpProber) Probe(ctx context.Context) Outcome {
 		p.Close()
 		p.at = a
 	}
-	if p.conn == nil {
-		conn, err := p.c.Dial(ctx, p.host, p.at)
-		if err != nil {
-			return p.c.unreachable(err)
+	for {
+		kept := p.conn != nil
+		if !kept {
+			conn, err := p.c.Dial(ctx, p.host, p.at)
+			if err != nil {
+				return p.c.unreachable(err)
+			}
+			p.conn = conn
 		}
-		p.conn = conn
+		if len(tc.Receive) == 0 {
+			p.Close()
+			return Outcome{Kind: Passed}
+		}
+		err := p.exchange(ctx, tc.Send, tc.Receive)
+		if err != nil || !p.c.Check.ReuseConnection {
+			p.Close()
+		}
+		switch {
+		case err == nil:
+			return Outcome{Kind: Passed}
+		case !kept || ctx.Err() != nil:
+			return Outcome{Kind: Network}
+		} // else the host has probably closed the connection since the last check
 	}
-	if len(tc.Receive) == 0 {
-		p.Close()
-		return Outcome{Kind: Passed}
-	}
-	if err := p.exchange(ctx, tc.Send, tc.Receive); err != nil {
-		p.Close()
-		return Outcome{Kind: Network}
-	}
-	if !p.c.Check.ReuseConnection {
-		p.Close()
-	}
-	return Outcome{Kind: Passed}
 }
 
 // exchange sends, and reads until the payloads have arrived.
