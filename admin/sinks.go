@@ -45,6 +45,7 @@ func (p *facts) sink(x flush.SinkStatus) {
 	p.number("snapshots", x.Flushes)
 	p.number("snapshots_waiting", uint64(x.Snapshots))
 	p.number("snapshots_joined", x.Joined)
+	p.number("snapshots_dropped", x.Dropped)
 	p.number("snapshot_errors", x.Errors)
 	if d == nil {
 		return

@@ -261,7 +261,7 @@ func (w *world) sinks() []flush.SinkStatus {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	return []flush.SinkStatus{
 		{
-			Name: "prometheus", Interval: 15 * time.Second, Flushes: 40, Errors: 1, Joined: 2, Snapshots: 3,
+			Name: "prometheus", Interval: 15 * time.Second, Flushes: 40, Errors: 1, Joined: 2, Dropped: 17, Snapshots: 3,
 			Delivery: &flush.SinkDelivery{
 				Kind: "remote_write", Target: "https://metrics.example.com/api/v1/write",
 				Packets: 4, Bytes: 5000, LimitBytes: 16 << 20, Age: 42500 * time.Millisecond, Owed: 6,

@@ -11,6 +11,7 @@ type SinkStatus struct {
 	Flushes   uint64        // snapshots that the sink got
 	Errors    uint64        // snapshots for which it returned an error
 	Joined    uint64        // snapshots that it gets as one with the one before because it is slow
+	Dropped   uint64        // snapshots that it did not get because it was stuck, or had ended
 	Delivery  *SinkDelivery // nil for a sink that is not a [Reporter]
 }
 
@@ -57,7 +58,7 @@ func (s *Scheduler) Sinks() []SinkStatus {
 	for i, w := range s.workers {
 		all[i] = SinkStatus{
 			Name: w.sink.Name(), Interval: w.every, Snapshots: int(w.queued.Value()),
-			Flushes: w.flushes.Total(), Errors: w.errors.Total(), Joined: w.joined.Total(),
+			Flushes: w.flushes.Total(), Errors: w.errors.Total(), Joined: w.joined.Total(), Dropped: w.dropped.Total(),
 		}
 		if s.cfg.OnAdmin {
 			all[i].Interval = 0

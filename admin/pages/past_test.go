@@ -419,7 +419,7 @@ func TestFindingsSettle(t *testing.T) {
 		snap.Close()
 	}
 	var losses []*store.Counter
-	for _, name := range []string{"sink.dropped_packets.sink.a", "sink.lost_packets.sink.a", "sink.joined.sink.a", "server.dropped_stat_flushes", "ingest.kernel_drops.listener.udp",
+	for _, name := range []string{"sink.dropped_packets.sink.a", "sink.lost_packets.sink.a", "sink.joined.sink.a", "sink.dropped.sink.a", "server.dropped_stat_flushes", "ingest.kernel_drops.listener.udp",
 		"relay.dropped_lines.target.b", "relay.ambiguous_lines.target.b", "relay.rejected_lines.target.b", "relay.long_lines.target.b", "ingest.limited.limit.series"} {
 		losses = append(losses, own.Counter(name))
 	}
@@ -430,7 +430,7 @@ func TestFindingsSettle(t *testing.T) {
 	srv, err := admin.New(admin.Config{Store: st, Now: func() time.Time { return now }, Sources: admin.Sources{
 		History: past,
 		Sinks: func() []flush.SinkStatus {
-			return []flush.SinkStatus{{Name: "a", Joined: 1, Delivery: &flush.SinkDelivery{Dropped: 1, Lost: 1}}}
+			return []flush.SinkStatus{{Name: "a", Joined: 1, Dropped: 1, Delivery: &flush.SinkDelivery{Dropped: 1, Lost: 1}}}
 		},
 		Ingest: lossy{report: report.Report{
 			Listeners: []report.Listener{{ListenerInfo: report.ListenerInfo{Name: "udp"}, KernelDrops: 1}},
@@ -458,15 +458,15 @@ func TestFindingsSettle(t *testing.T) {
 				t.Errorf("%s: %s", when, row)
 			}
 		}
-		if got != warnings || len(rows) != 6 {
-			t.Errorf("%s: %d findings, %d of them warnings, want 6 and %d: %s", when, len(rows), got, warnings, list)
+		if got != warnings || len(rows) != 7 {
+			t.Errorf("%s: %d findings, %d of them warnings, want 7 and %d: %s", when, len(rows), got, warnings, list)
 		}
 	}
-	expect("before the flush", 6)
+	expect("before the flush", 7)
 	for range 60 {
 		flushed()
 	}
-	expect("59 minutes after the flush", 6)
+	expect("59 minutes after the flush", 7)
 	for range 3 {
 		flushed()
 	}

@@ -43,6 +43,10 @@ func (v *view) sinkFindings() (found []finding) {
 			meaning, detail := v.lately("", "sink.dropped_packets.sink."+x.Name, "sink.lost_packets.sink."+x.Name)
 			found = append(found, finding{meaning, "Sink " + x.Name + " lost " + plural(d.Dropped+d.Lost, "packet"), detail, "server", "Server"})
 		}
+		if x.Dropped > 0 {
+			meaning, detail := v.lately("it does not return", "sink.dropped.sink."+x.Name)
+			found = append(found, finding{meaning, "Sink " + x.Name + " did not get " + plural(x.Dropped, "snapshot"), detail, "server", "Server"})
+		}
 		if x.Joined > 0 {
 			meaning, detail := v.lately("it is slower than the flush interval", "sink.joined.sink."+x.Name)
 			found = append(found, finding{meaning, "Sink " + x.Name + " fell behind: " + plural(x.Joined, "snapshot") + " joined", detail, "server", "Server"})
