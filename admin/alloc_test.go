@@ -57,3 +57,22 @@ func TestAnswersShareBuffers(t *testing.T) {
 		t.Errorf("%d bytes for each answer", got)
 	}
 }
+
+// TestWalksDoNotAllocate: the memory of requests that walk over the stats does not depend on
+// their number.
+func TestWalksDoNotAllocate(t *testing.T) {
+	const stats = 2000
+	s := newServer(t, Config{})
+	for i := range stats {
+		s.store.Root().Counter("walk." + strconv.Itoa(i)).Inc()
+	}
+	for name, f := range map[string]func(){
+		"reset_counters": func() { s.Request("POST", "/reset_counters?filter=9", nil) },
+		"dry run of it":  func() { s.Request("POST", "/reset_counters?filter=9&dry_run", nil) },
+		"nearest stat":   func() { s.NearestStat("of another length", false) },
+	} {
+		if n := testing.AllocsPerRun(5, f); n > stats/2 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

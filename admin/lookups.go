@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
 )
 
@@ -58,7 +59,8 @@ func (s *Server) lookupsClear(w *Response, r *Request) error {
 	return w.text(200, "OK\n")
 }
 
-// resetCounters resets all counters, or the ones a filter selects.
+// resetCounters resets all counters, or the ones a filter selects: none, if it is too
+// expensive.
 func (s *Server) resetCounters(w *Response, r *Request) error {
 	return s.withFilter(w, r, func(f *partFilter) error {
 		if f.filter == nil && !r.DryRun() {
@@ -67,21 +69,30 @@ func (s *Server) resetCounters(w *Response, r *Request) error {
 		}
 		v := s.store.View()
 		defer v.Close()
-		reset := 0
-		for c := v.ByName(store.Scalars); f.err == nil && c.Next(); {
-			if c.Kind() != store.KindCounter || !f.match(c.Name()) {
-				continue
-			}
-			if r.DryRun() {
-				if c.Float() != 0 {
-					reset++
+		selected := render.NewSelector(render.Options{Filter: f.filter})
+		each := func(visit func(*store.Cursor)) {
+			selected.Begin()
+			c := selected.ByName(v, store.Scalars)
+			for c.Next() {
+				if c.Kind() == store.KindCounter {
+					visit(&c)
 				}
-				continue
 			}
-			c.ResetCounter()
+			f.err = c.Err()
 		}
-		if r.DryRun() {
-			r.Changed("nonzero counters", strconv.Itoa(reset), "0")
+		nonzero := 0
+		each(func(c *store.Cursor) { // after this, the filter knows all names
+			if c.Float() != 0 {
+				nonzero++
+			}
+		})
+		switch {
+		case f.err != nil:
+			return nil
+		case r.DryRun():
+			r.Changed("nonzero counters", strconv.Itoa(nonzero), "0")
+		default:
+			each((*store.Cursor).ResetCounter)
 		}
 		return w.text(200, "OK\n")
 	})

@@ -160,6 +160,8 @@ func TestFilterEngine(t *testing.T) {
 		st.Scope("a").Counter("foo.bar").Inc()
 		st.Scope("a").Counter("foo.baz").Inc()
 		st.Scope("a").Counter(strings.Repeat("a", 200) + "!").Inc()
+		first := st.Scope("a").Counter("A")
+		first.Inc()
 		s := newServer(t, Config{Sources: world.sources(), Store: st})
 		const lookahead = "/stats?filter=foo%5C.(%3F=bar)"
 		if r := s.Request("GET", lookahead, nil); r.Status != 400 || string(r.Body) != badFilter {
@@ -179,6 +181,9 @@ func TestFilterEngine(t *testing.T) {
 		const want = "filter too expensive\na name took more than 50ms or 100000 backtracking slots; nested repetitions such as (a+)+ cost most\n"
 		if r := s.Request("GET", "/stats?filter=(a%2B)%2B(b|$)", nil); r.Status != 400 || string(r.Body) != want {
 			t.Errorf("a name that takes long: %d %q", r.Status, r.Body)
+		}
+		if r := s.Request("POST", "/reset_counters?filter=A|(a%2B)%2B(b|$)", nil); r.Status != 400 || string(r.Body) != want || first.Value() != 1 {
+			t.Errorf("a reset that takes long: %d %q, the first counter has %d", r.Status, r.Body, first.Value())
 		}
 		s.Request("POST", "/runtime_modify?"+key+"=", nil)
 		if r := s.Request("GET", lookahead, nil); r.Status != 400 {

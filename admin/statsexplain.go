@@ -195,7 +195,8 @@ func (s *Server) NearestStat(name string, received bool) string {
 		left, effort := searchedStats, searchedBytes
 		var buf []byte
 		for _, set := range []store.NameSet{store.Scalars, store.Histograms, store.Texts} {
-			for c := v.ByName(set); c.Next() && left > 0; left-- {
+			c := v.ByName(set) // one for all steps, since it is on the heap
+			for ; c.Next() && left > 0; left-- {
 				if received && !c.Network() {
 					continue
 				}

@@ -38,7 +38,8 @@ func (p *Producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, erro
 	defer v.Close()
 	var all []metricdata.Metrics
 	for _, kind := range []store.Kind{store.KindCounter, store.KindGauge, store.KindHistogram} {
-		for c := v.ByFamily(kind); c.Next(); {
+		c := v.ByFamily(kind) // one for all steps, since it is on the heap
+		for c.Next() {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
