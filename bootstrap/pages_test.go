@@ -60,9 +60,11 @@ func configuration(block string, fields map[string]any) (string, bool) {
 	return "", false
 }
 
-// TestConfigurationsOfThePagesAreValid loads each configuration that a page shows.
+// TestConfigurationsOfThePagesAreValid loads each configuration that a page shows, and
+// compares it with the schema.
 func TestConfigurationsOfThePagesAreValid(t *testing.T) {
-	fields := jsonschema.Load(t, "../docs/bootstrap.schema.json")["properties"].(map[string]any)
+	schema := jsonschema.Load(t, "../docs/bootstrap.schema.json")
+	fields := schema["properties"].(map[string]any)
 	pages, _ := filepath.Glob("../docs/*.md")
 	below, _ := filepath.Glob("../docs/*/*.md")
 	seen := make(map[string]int)
@@ -77,6 +79,9 @@ func TestConfigurationsOfThePagesAreValid(t *testing.T) {
 				continue
 			}
 			seen[filepath.Base(page)]++
+			for _, fault := range jsonschema.Validate(schema, parsed(t, config)) {
+				t.Errorf("%s:%d: the schema does not allow it: %s", page, line, fault)
+			}
 			c, err := Parse("page.yaml", []byte(config), Options{})
 			var errs *Errors
 			if errors.As(err, &errs) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
 	"go.yaml.in/yaml/v4"
+	"google.golang.org/protobuf/proto"
 )
 
 // key is a key of the bootstrap as the decoder accepts it.
@@ -28,6 +29,7 @@ type key struct {
 	noLimit  bool // -1 means no limit
 	period   bool // a mapping that can also be one duration for all of its keys
 	names    []string
+	message  proto.Message // of the mapping; nil: none
 }
 
 // siblings holds the keys that a mapping needs before its other keys can be tried.
@@ -202,16 +204,13 @@ var shared = map[string]string{
 	"watchdogs.worker_watchdog":      "Watchdogs",
 }
 
-// elsewhere are keys that other packages read.
-var elsewhere = []string{"static_resources", "dynamic_resources", "cluster_manager", "layered_runtime.layers[].rtds_layer.rtds_config", "statsd.mapping.rules"}
-
 // keys returns all keys that the decoder knows, by path.
 func keys(t *testing.T) map[string]key {
 	all := make(map[string]key)
 	var walk func(path string)
 	walk = func(path string) {
-		if slices.Contains(elsewhere, path) {
-			all[path] = key{path: path, kind: "mapping"}
+		if m, ok := elsewhere()[path]; ok {
+			all[path] = key{path: path, kind: "mapping", message: m}
 			return
 		}
 		k := probe(path)
@@ -300,10 +299,17 @@ func (k key) text(all map[string]key) string {
 	return strings.NewReplacer(" of at least", ", at least").Replace(kind)
 }
 
+// schemas is what the JSON Schema consists of.
+type schemas struct {
+	keys     map[string]key
+	meanings map[string]string
+	messages *messageSchemas
+}
+
 // schema returns the JSON Schema of a key.
-func (k key) schema(all map[string]key, meanings map[string]string) map[string]any {
+func (k key) schema(d *schemas) map[string]any {
 	s := make(map[string]any)
-	if meaning := meanings[k.path]; meaning != "" {
+	if meaning := d.meanings[k.path]; meaning != "" {
 		s["description"] = meaning
 	}
 	if title := shared[k.path]; title != "" {
@@ -313,7 +319,7 @@ func (k key) schema(all map[string]key, meanings map[string]string) map[string]a
 		}
 		return s
 	}
-	k.body(s, all, meanings)
+	k.body(s, d)
 	if strings.HasPrefix(k.path, "stats_sinks[].") {
 		delete(s, "additionalProperties") // each kind of sink has other keys
 	}
@@ -321,19 +327,21 @@ func (k key) schema(all map[string]key, meanings map[string]string) map[string]a
 }
 
 // body adds to s what values of the key must be.
-func (k key) body(s map[string]any, all map[string]key, meanings map[string]string) {
+func (k key) body(s map[string]any, d *schemas) {
 	bounds := regexp.MustCompile(`(?:integer|number|size) in \[(\S+), ([^]]+)\]`).FindStringSubmatch(k.kind)
 	switch {
-	case slices.Contains(elsewhere, k.path), k.kind == "free mapping":
+	case k.message != nil:
+		s["$ref"] = d.messages.of(k.message.ProtoReflect().Descriptor())["$ref"]
+	case k.kind == "free mapping", k.path == "statsd.mapping.rules":
 		s["type"] = []string{"object", "null"}
 	case k.kind == "mapping":
-		k.object(s, all, meanings)
+		k.object(s, d)
 		if k.period {
 			s["type"] = []string{"object", "string", "null"}
 		}
 	case k.kind == "a list":
 		s["type"] = []string{"array", "null"}
-		s["items"] = all[k.path+"[]"].schema(all, meanings)
+		s["items"] = d.keys[k.path+"[]"].schema(d)
 	case strings.HasPrefix(k.kind, "a boolean"):
 		s["type"] = []string{"boolean", "null"}
 	case bounds != nil: // text holds a number too
@@ -362,13 +370,13 @@ func (k key) body(s map[string]any, all map[string]key, meanings map[string]stri
 }
 
 // object adds the keys of a mapping to s.
-func (k key) object(s map[string]any, all map[string]key, meanings map[string]string) {
+func (k key) object(s map[string]any, d *schemas) {
 	properties := make(map[string]any)
 	var needed []string
 	for _, name := range k.names {
 		path := strings.TrimPrefix(k.path+"."+name, ".")
-		properties[name] = all[path].schema(all, meanings)
-		if all[path].required {
+		properties[name] = d.keys[path].schema(d)
+		if d.keys[path].required {
 			needed = append(needed, name)
 		}
 	}
@@ -510,10 +518,11 @@ func TestReference(t *testing.T) {
 	compareFile(t, "../docs/configuration.md", b.Bytes())
 
 	defs := make(map[string]any)
+	d := &schemas{all, meanings, newMessageSchemas(defs)}
 	for _, title := range shared {
 		if at := sectionAt(title); at != "" {
 			def := make(map[string]any)
-			all[at].body(def, all, meanings)
+			all[at].body(def, d)
 			defs[strings.ReplaceAll(title, " ", "")] = def
 		}
 	}
@@ -527,7 +536,7 @@ func TestReference(t *testing.T) {
 		}
 	}
 	slices.Sort(top.names)
-	top.object(root, all, meanings)
+	top.object(root, d)
 	text, err := json.MarshalIndent(root, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -598,7 +607,13 @@ func TestExamplesFollowTheSchema(t *testing.T) {
 		"stats_sinks: [{name: statsd, typed_config: {address: {}}}]": "",
 		"admin: {limits: {headers: -1}}":                             "",
 		"node: {metadata: {a: {b: [1]}}}":                            "",
-		"static_resources: {clusters: [{}, 1]}":                      "",
+		"static_resources: {clusters: [{}, 1]}":                      "static_resources.clusters[0].name: missing; static_resources.clusters[1]: not of type [object null]",
+		"static_resources: {clusters: [{name: c, hosts: [{pipe: {path: /x}}], lb_policy: original_dst_lb}]}":               "",
+		"static_resources: {clusters: [{name: c, lb_polycy: RANDOM}]}":                                                     "static_resources.clusters[0].lb_polycy: unknown key",
+		"static_resources: {clusters: [{name: c, connect_timeout: 5}]}":                                                    "static_resources.clusters[0].connect_timeout: not of type [string null]",
+		"static_resources: {clusters: [{name: c, metadata: {filter_metadata: {a: {b: [1]}}}, type: FAST}]}":                "static_resources.clusters[0].type: has none of the allowed forms",
+		"static_resources: {clusters: [{name: c, transport_socket: {name: tls, typed_config: {'@type': x, sni: y}}}]}":     "",
+		"dynamic_resources: {ads_config: {api_type: grpc, grpc_services: [{envoy_grpc: {cluster_name: x, authrity: y}}]}}": "dynamic_resources.ads_config.grpc_services[0].envoy_grpc.authrity: unknown key",
 	} {
 		if got := strings.Join(jsonschema.Validate(root, parsed(t, text)), "; "); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)

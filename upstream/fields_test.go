@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,11 +15,13 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
+	"github.com/statsd-admin/statsd-admin/internal/jsonschema"
 	"github.com/statsd-admin/statsd-admin/upstream/config"
 	"github.com/statsd-admin/statsd-admin/upstream/config/decode"
 	"github.com/statsd-admin/statsd-admin/upstream/config/v2form"
@@ -383,6 +386,7 @@ func TestEveryFieldOfClustersIsInForce(t *testing.T) {
 	for form, m := range map[config.Form]proto.Message{config.FormV2: v2form.Messages().Cluster(), config.FormV3: &clusterv3.Cluster{}} {
 		leaves("", m.ProtoReflect().Descriptor(), forms[form])
 	}
+	schema := jsonschema.Load(t, "../docs/bootstrap.schema.json")
 	rows := map[string]bool{}
 	read := map[force]map[string]bool{library: selected(t, ".", "../server"), program: selected(t, "httptransport", "../examples/reverse-proxy")}
 	for _, c := range fieldCases() {
@@ -414,6 +418,7 @@ func TestEveryFieldOfClustersIsInForce(t *testing.T) {
 				return p.Cluster
 			}
 			before, after := compile(c.before), compile(c.after)
+			checkSchema(t, schema, c.after)
 			if was, is := fieldAt(before, c.path), fieldAt(after, c.path); reflect.DeepEqual(was, is) {
 				t.Errorf("%s, form %d: %s stays %v, so the field has no effect", c.field, form, c.path, is)
 			}
@@ -440,6 +445,26 @@ func TestEveryFieldOfClustersIsInForce(t *testing.T) {
 				t.Errorf("%s, form %d: nothing says how it is in effect", name, form)
 			}
 		}
+	}
+}
+
+// checkSchema compares a cluster with the schema of the bootstrap.
+func checkSchema(t *testing.T, schema map[string]any, text string) {
+	t.Helper()
+	var c map[string]any
+	if err := yaml.Unmarshal(clusterOf(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(map[string]any{"static_resources": map[string]any{"clusters": []any{c}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range jsonschema.Validate(schema, v) {
+		t.Errorf("the schema does not allow %q: %s", text, fault)
 	}
 }
 
