@@ -19,7 +19,7 @@ func (q *Queue) form() string {
 
 // Hold removes everything that is not delivered, and shards send nothing until
 // [Queue.Release]. It waits for attempts that are under way, at most until ctx ends. An
-// attempt that goes on keeps its packet.
+// attempt that goes on keeps its packet. A second Hold returns only what came since.
 func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -32,7 +32,7 @@ func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 	for ctx.Err() == nil && slices.ContainsFunc(q.shards, func(s *shard) bool { return !s.sending.IsZero() }) {
 		q.settled.Wait()
 	}
-	p, now := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}, time.Now()
+	p, now, before := flush.Parcel{Sink: q.cfg.Name, Form: q.form()}, time.Now(), len(q.removed)
 	for i, s := range q.shards {
 		p.Shard = i
 		for s.queue.len() > 0 {
@@ -50,7 +50,7 @@ func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 	}
 	q.forget()
 	q.trim()
-	return q.removed
+	return q.removed[before:]
 }
 
 // Release ends Hold. If moved is false, everything returns; after the end of Run it is

@@ -86,6 +86,29 @@ func TestUndeliveredPacketsMove(t *testing.T) {
 	}
 }
 
+// TestSecondHold: packets that were handed over are not handed over again, and all return
+// to their queue if the move fails.
+func TestSecondHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &target{err: errDown}
+		q, _, stop := queue(t, to, nil)
+		q.Add([]byte("a:1\n"), 1)
+		synctest.Wait()
+		first := len(hold(t, q))
+		q.Add([]byte("b:1\n"), 1)
+		second := hold(t, q)
+		if first != 1 || len(second) != 1 || string(second[0].Data) != "b:1\n" {
+			t.Errorf("%d parcels, and then %+v, want one and one", first, second)
+		}
+		to.fail(nil)
+		q.Release(false)
+		stop()
+		if got := strings.Trim(to.text(), "|"); got != "a:1\n|b:1\n" {
+			t.Errorf("sent %q", got)
+		}
+	})
+}
+
 // TestHoldWaitsForAttempts holds a queue while a packet is under way: in the end it has
 // arrived, or waits, or stays with the attempt, which goes on.
 func TestHoldWaitsForAttempts(t *testing.T) {
