@@ -77,6 +77,24 @@ func (c *Cursor) SetRaw(raw uint64) { c.raw = raw }
 // Whole reports whether the stat is a counter or a whole-number gauge.
 func (c *Cursor) Whole() bool { return c.b.variant == variantCounter || c.b.variant == variantGauge }
 
+// GaugeBlocks calls yield with the present values of gauges whose references share all but
+// the low ten bits of ref, in the form of [Cursor.SetRaw], until yield returns false.
+func (s *Store) GaugeBlocks(yield func(ref uint64, values *[1 << slotBits]uint64) bool) {
+	blocks, ns := s.blocksInUse()
+	for k, b := range blocks {
+		if b.variant != variantGauge && b.variant != variantFloat {
+			continue
+		}
+		var values [1 << slotBits]uint64
+		for i := range ns[k] {
+			values[i] = b.gauge(i)
+		}
+		if !yield(b.ref(0), &values) {
+			return
+		}
+	}
+}
+
 // FlushedTotals sets dst to the totals as of the last flush of the counters that share
 // all but the low ten bits of ref, and to 0 elsewhere. Gauges count as 0.
 func (s *Store) FlushedTotals(ref uint64, dst *[1 << slotBits]uint64) {

@@ -54,8 +54,10 @@ type History struct {
 	base    map[blockOf]*[1024]uint64   // values as of the last flush, of blocks with changes
 	hists   map[uint64]*histogram.Stats // summaries as of the last flush
 	bytes   int
-	fixed   int  // of bytes, for base and hists
-	short   bool // a value as of the last flush had no room
+	fixed   int // of bytes, for base and hists
+
+	lost     uint64 // the last flush of which a value had no room, until there is room again; or 0
+	complete uint64 // the flush from which on no value is missing
 
 	writer writer
 }
@@ -134,7 +136,7 @@ func (h *History) Add(snap *store.Snapshot) {
 	f.gauges = h.writer.section()
 	snap.HistogramIntervals(func(ref uint64, s *histogram.Snapshot) bool {
 		if h.hists[ref] == nil && !h.reserve(histBytes) {
-			h.short = true
+			h.lost = h.seq
 			return true
 		}
 		h.hists[ref] = s.Cumulative
@@ -143,7 +145,30 @@ func (h *History) Add(snap *store.Snapshot) {
 	})
 	slices.SortFunc(f.hists, func(a, b interval) int { return cmp.Compare(a.ref, b.ref) })
 	h.append(0, f)
+	h.recover()
 	h.fit(0)
+}
+
+// recover makes the history complete from now on if a value had no room, but all have now.
+// The first changes of counters and histograms from then on suffice for that, but not those
+// of gauges, which are kept as of now. History.mu must be held.
+func (h *History) recover() {
+	if h.lost == 0 || h.lost == h.seq || h.fixed+baseBytes > h.cfg.Bytes/2 {
+		return
+	}
+	fits := true
+	h.cfg.Store.GaugeBlocks(func(ref uint64, values *[1024]uint64) bool {
+		if block, _ := split(ref); h.base[block] == nil {
+			if fits = h.reserve(baseBytes); fits {
+				base := *values
+				h.base[block] = &base
+			}
+		}
+		return fits
+	})
+	if fits {
+		h.lost, h.complete = 0, h.seq
+	}
 }
 
 // baseOf finds the values of references, many of one block after each other.
@@ -166,7 +191,7 @@ func (b *baseOf) at(h *History, ref uint64) *uint64 {
 		}
 	}
 	if b.values == nil {
-		h.short = true
+		h.lost = h.seq
 		return nil
 	}
 	return &b.values[slot]
@@ -353,8 +378,9 @@ func (h *History) Since() time.Time {
 }
 
 func (h *History) sinceLocked(list []*frame) time.Time {
-	if h.short || len(list) == 0 {
+	n := slices.IndexFunc(list, func(f *frame) bool { return f.from >= h.complete })
+	if h.lost != 0 || n < 0 {
 		return h.last
 	}
-	return list[0].start
+	return list[n].start
 }

@@ -273,7 +273,8 @@ func (h *History) At(t time.Time) (*Moment, error) {
 	list := h.timeline()
 	since := h.sinceLocked(list)
 	n := firstAfter(list, t)
-	if t.Before(since) && (n == 0 || h.short) { // otherwise the clock was set back
+	missing := n < len(list) && (h.lost != 0 || list[n].from < h.complete)
+	if t.Before(since) && (n == 0 || missing) { // otherwise the clock was set back
 		return nil, fmt.Errorf("%w: %s is before %s", ErrTooOld, t.UTC().Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}
 	m := &Moment{h: h, last: h.seq, time: since, seq: h.seq, start: since, after: list[n:], changes: make(map[blockOf]*sums)}

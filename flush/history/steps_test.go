@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -89,6 +90,60 @@ func TestEndedStatsGiveTheirShareBack(t *testing.T) {
 	}
 	if d := w.now.Sub(w.h.Since()); d < 10*time.Minute {
 		t.Errorf("complete for %v", d)
+	}
+	if used, most := w.h.Bytes(); used > most || used < 0 {
+		t.Errorf("%d bytes of %d", used, most)
+	}
+}
+
+// TestHistoryBeginsAnewAfterTooManyStats: while there are more stats than the memory has room
+// for, the history is incomplete, and it is complete again from the flush on that has room. A
+// gauge keeps the value that it got meanwhile.
+func TestHistoryBeginsAnewAfterTooManyStats(t *testing.T) {
+	w := newWorld(60_000)
+	root := w.store.Root()
+	root.Counter("c").Inc()
+	w.flush(20 * time.Second)
+	start := w.now
+	burst := w.store.Scope("x")
+	for i := range 5000 {
+		burst.Counter(fmt.Sprint("c", i)).Inc()
+	}
+	w.flush(20 * time.Second)
+	root.Gauge("g").Set(5)
+	root.Histogram("h", store.Unspecified).Record(1)
+	root.Counter("c").Inc()
+	w.flush(20 * time.Second)
+	if !w.h.Since().Equal(w.now) {
+		t.Errorf("complete since %v in a burst at %v", w.h.Since(), w.now)
+	}
+	burst.Close()
+	for range 20 {
+		w.flush(20 * time.Second)
+	}
+	before, since := w.now, w.h.Since()
+	if d := before.Sub(since); d < 4*time.Minute || d > 6*time.Minute {
+		t.Errorf("complete for %v after the burst", d)
+	}
+	root.Gauge("g").Set(7)
+	root.Counter("c").Add(10)
+	root.Histogram("h", store.Unspecified).Record(1)
+	w.flush(20 * time.Second)
+	for _, at := range []time.Time{since, before, w.now} {
+		want := "2 5 1"
+		if at.Equal(w.now) {
+			want = "12 7 2"
+		}
+		m, values := w.at(t, at), 0
+		w.find(t, "h", func(c *store.Cursor) { values = int(m.Histogram(c).Cumulative.Count()) })
+		if got := fmt.Sprint(w.value(t, m, "c"), " ", w.value(t, m, "g"), " ", values); got != want {
+			t.Errorf("at %v: %s, want %s", at, got, want)
+		}
+	}
+	for _, at := range []time.Time{start, since.Add(-time.Second)} {
+		if _, err := w.h.At(at); !errors.Is(err, history.ErrTooOld) {
+			t.Errorf("at %v, before %v: %v", at, since, err)
+		}
 	}
 	if used, most := w.h.Bytes(); used > most || used < 0 {
 		t.Errorf("%d bytes of %d", used, most)
