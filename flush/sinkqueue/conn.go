@@ -179,6 +179,11 @@ func ended(c net.Conn) bool {
 	return streamend.Closed(c)
 }
 
+// silence is how long a receiver over TCP may confirm nothing that was sent. Then the
+// connection fails; without a limit, Linux gives up after a quarter of an hour, and data
+// sent until then is lost without a sign.
+const silence = 2 * time.Minute
+
 // Dial connects to an address.
 func (n Network) Dial(ctx context.Context, address string, timeout time.Duration) (net.Conn, error) {
 	network := string(n)
@@ -186,6 +191,9 @@ func (n Network) Dial(ctx context.Context, address string, timeout time.Duration
 		network = "unix"
 	}
 	d := net.Dialer{Timeout: timeout}
+	if n == TCP {
+		d.Control = limitSilence
+	}
 	return d.DialContext(ctx, network, address)
 }
 
@@ -194,8 +202,10 @@ func (c *Conn) Send(ctx context.Context, data []byte) (sent int, err error) {
 	if err := c.dial(ctx); err != nil {
 		return 0, err
 	}
-	_ = c.open.SetWriteDeadline(time.Now().Add(c.cfg.Timeout)) // a closed one shows it in Write
+	open := c.open
+	_ = open.SetWriteDeadline(time.Now().Add(c.cfg.Timeout)) // a closed one shows it in Write
 	if c.cfg.Network.Stream() {
+		defer context.AfterFunc(ctx, func() { _ = open.SetWriteDeadline(time.Unix(1, 0)) })()
 		return c.sendStream(data)
 	}
 	for sent < len(data) {

@@ -101,6 +101,34 @@ func TestReceiverThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// TestSendEndsWithItsContext: a receiver that does not read delays the end of a queue by
+// no timeout.
+func TestSendEndsWithItsContext(t *testing.T) {
+	c, accept := pair(t, time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	packet := bytes.Repeat([]byte("a:1|c\n"), DefaultTCPBytes/6)
+	for range 3 { // further ones fill the buffers
+		if _, err := c.Send(ctx, packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept()
+	ended := make(chan error)
+	go func() {
+		for {
+			if _, err := c.Send(ctx, packet); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	cancel()
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
 // refusing is a connection that answers some writes with errors of the system.
 type refusing struct {
 	net.Conn

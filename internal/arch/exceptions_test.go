@@ -38,6 +38,7 @@ func exceptions() []exception {
 		{"panics", "cmd/statsd-admin", "notify.go Run", "only sends datagrams to the service manager, and without them that restarts the process"},
 		{"panics", "cmd/statsd-admin", "serve.go serve", "is the whole program: nothing is left that could go on without it"},
 		{"panics", "flush", "scheduler.go Run", "waits for goroutines that are guarded and closes a channel"},
+		{"panics", "flush/sinkqueue", "conn.go Send", "sets the deadline of a connection"},
 		{"panics", "flush/sinkqueue", "move.go Hold", "wakes the caller of Hold"},
 		{"panics", "flush/sinkgrpc", "client.go New", "what is called is guarded by dialCluster of the server"},
 		{"panics", "flush/sinkhttp", "client.go New", "only dials with package net, in place of package net/http"},
