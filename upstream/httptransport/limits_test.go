@@ -93,7 +93,7 @@ func TestErrorsAreJudged(t *testing.T) {
 	defer cancelLate()
 	wrapped := func(err error) error { return fmt.Errorf("read: %w", err) }
 	reset := upstream.RequestEnd{RemoteReset: true, Status: 503}
-	for name, tt := range map[string]struct {
+	for name, tt := range map[string]*struct {
 		err   error
 		ctx   context.Context
 		try   try

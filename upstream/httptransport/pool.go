@@ -32,6 +32,7 @@ type client struct {
 	out   *bufio.Writer
 	since time.Time   // when it became idle
 	sent  atomic.Bool // some of the request has left
+	cut   bool        // a write has failed; the writer of the request has it
 
 	// While headers are awaited limit is the number of bytes that can be read, and
 	// head holds the bytes read; else limit is negative. lost is the error that ended reading.
@@ -46,6 +47,7 @@ func (c *client) Write(b []byte) (int, error) {
 	if n > 0 {
 		c.sent.Store(true)
 	}
+	c.cut = c.cut || err != nil
 	return n, err
 }
 

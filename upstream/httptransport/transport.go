@@ -176,9 +176,10 @@ type try struct {
 	resp    *http.Response
 	end     upstream.RequestEnd
 	err     error
-	retry   bool          // worth another try
-	written chan struct{} // closed once the request is written; nil if it is
-	partly  bool          // not all of it could be written; set before written is closed
+	retry   bool                  // worth another try
+	written chan struct{}         // closed once the request is written; nil if it is
+	partly  bool                  // not all of it could be written; set before written is closed
+	invalid atomic.Pointer[error] // why it cannot be written to any connection
 	stop    func() bool
 	free    bool // the connection can serve another request
 }
@@ -351,10 +352,14 @@ func (a *try) connect() error {
 func (a *try) exchange() (*http.Response, error) {
 	c := a.client
 	write := func(r *http.Request) error {
-		if err := r.Write(c.out); err != nil {
-			return err
+		err := r.Write(c.out)
+		if err == nil {
+			err = c.out.Flush()
 		}
-		return c.out.Flush()
+		if err != nil && !c.cut { // such as a body of another length
+			a.invalid.Store(&err)
+		}
+		return err
 	}
 	r := a.x.r.WithContext(context.Background())
 	if r.Header["Upgrade"] != nil { // nothing here speaks another protocol
@@ -377,7 +382,7 @@ func (a *try) exchange() (*http.Response, error) {
 			if !guard.New(a.x.t.Pools.Logger).Run("body of a request", func() { a.partly = write(r) != nil }) {
 				a.x.body.broken.Store(true)
 			}
-			if a.x.body.failed() {
+			if a.x.body.failed() || a.invalid.Load() != nil {
 				_ = c.SetReadDeadline(time.Unix(1, 0)) // no answer will come
 			}
 		}()
@@ -389,7 +394,10 @@ func (a *try) exchange() (*http.Response, error) {
 	for range maxInterim + 1 {
 		resp, err := http.ReadResponse(c.in, a.x.r)
 		if err != nil {
-			if c.lost != nil { // a part of a line is not malformed
+			switch invalid := a.invalid.Load(); {
+			case invalid != nil:
+				err = *invalid
+			case c.lost != nil: // a part of a line is not malformed
 				err = c.lost
 			}
 			return nil, err
@@ -450,8 +458,8 @@ func (a *try) judge(err error) {
 	e, ctx := &a.end, a.x.r.Context()
 	late := errors.Is(err, os.ErrDeadlineExceeded)
 	switch {
-	case a.x.body.failed() || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		e.LocalReset, e.Status = true, 0 // the client is gone
+	case a.x.body.failed() || a.invalid.Load() != nil || ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		e.LocalReset, e.Status = true, 0 // the client is gone, or to blame
 	case late && a.long:
 		a.x.cluster.Stats().RqMaxDurationReached.Inc()
 		e.LocalReset, e.Status = true, http.StatusRequestTimeout

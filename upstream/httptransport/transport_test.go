@@ -221,6 +221,32 @@ func TestBrokenBodiesOfClientsChargeNoHost(t *testing.T) {
 	}
 }
 
+// TestRequestsThatCannotBeWritten: a body that is shorter or longer than its stated
+// length, or a bad URL, fails at once and charges no host.
+func TestRequestsThatCannotBeWritten(t *testing.T) {
+	r := newRig(t, "", serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }))
+	r.Retries = 2
+	for want, change := range map[string]func(*http.Request){
+		"ContentLength=10 with Body length 5": func(r *http.Request) { r.ContentLength = 10 },
+		"ContentLength=3 with Body length 5":  func(r *http.Request) { r.ContentLength = 3 },
+		"can't write control character":       func(r *http.Request) { r.URL.RawQuery = "\n" },
+		"control character in Request.URL":    func(r *http.Request) { r.Body, r.URL.RawQuery = nil, "\n" },
+	} {
+		req := request(t, "POST", "hello")
+		change(req)
+		within(t, want, func() {
+			_, err := r.RoundTrip(req)
+			if e := (*Error)(nil); !errors.As(err, &e) || e.Status != http.StatusBadRequest || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+	if s := &r.host(0).Stats; s.RqError.Value()+s.RqTimeout.Value() != 0 || s.RqTotal.Value() != 4 {
+		t.Errorf("%+v", s.All())
+	}
+	r.check(map[string]int{"upstream_rq_tx_reset": 4, "upstream_rq_retry": 0, "upstream_rq_active": 0})
+}
+
 // TestLackOfThisMachineChargesNoHost: the source address is not of this machine.
 func TestLackOfThisMachineChargesNoHost(t *testing.T) {
 	r := newRig(t, "upstream_bind_config: {source_address: {address: 192.0.2.1, port_value: 0}}", "127.0.0.1:1")
