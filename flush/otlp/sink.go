@@ -87,6 +87,7 @@ type Sink struct {
 	cfg       Config
 	queue     *sinkqueue.Queue
 	transport Transport
+	warned    time.Time // of send: when it last logged that points were rejected
 
 	// Of Flush.
 	walk  totals.Walk
@@ -397,7 +398,8 @@ func (s *Sink) send(ctx context.Context, request []byte) (int, error) {
 			}
 		})
 		s.queue.Rejected(int(min(rejected, 1<<31)))
-		if s.cfg.Logger != nil {
+		if now := time.Now(); s.cfg.Logger != nil && now.Sub(s.warned) >= time.Minute { // some receivers reject a part of each request
+			s.warned = now
 			s.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "sink: the receiver accepted a part", slog.String("sink", s.cfg.Name),
 				slog.Uint64("rejected", rejected), slog.String("message", string(protobuf.Text(text[:min(len(text), 512)]))))
 		}

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -191,6 +193,33 @@ func TestPartialSuccess(t *testing.T) {
 	if sinktest.Own(st, "otlp", "rejected_metrics") != 3 || sinktest.Own(st, "otlp", "packets") != 1 || r.n != 1 {
 		t.Errorf("%d rejected, %d packets in %d requests", sinktest.Own(st, "otlp", "rejected_metrics"), sinktest.Own(st, "otlp", "packets"), r.n)
 	}
+}
+
+// TestRejectedPointsAreLogged: a receiver that rejects a part of each request does not
+// fill the log.
+func TestRejectedPointsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		partial := protobuf.AppendBytes(protobuf.AppendUint(nil, 1, 3), 2, "too old")
+		st := store.New(store.Options{})
+		s, err := New(Config{
+			Options:   sinkqueue.Options{Store: st, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+			Transport: &receiver{answer: protobuf.AppendBytes(nil, 1, partial)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if _, err := s.send(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		lines := strings.Count(log.String(), `level=WARN msg="sink: the receiver accepted a part" sink=otlp rejected=3 message="too old"`)
+		if rejected := sinktest.Own(st, "otlp", "rejected_metrics"); lines != 2 || rejected != 300 {
+			t.Errorf("%d points rejected, logged %s", rejected, log.String())
+		}
+	})
 }
 
 // TestPartialSuccessOverHTTP: an answer counts only if its content type says that it is
