@@ -31,7 +31,7 @@ type Config struct {
 	// URL is where packets are posted: http or https, without user information.
 	// Required.
 	URL string
-	// Headers are added to each request.
+	// Headers are added to each request. Host replaces the host of the URL there.
 	Headers map[string]string
 	// BearerTokenFile holds a token for the Authorization header. It is read for
 	// each request, so that a token can be replaced. Default: none.
@@ -166,6 +166,7 @@ func (c *Client) Post(ctx context.Context, header http.Header, body []byte) (*An
 	for name, value := range fields {
 		req.Header.Set(name, value)
 	}
+	req.Host = fields["Host"] // empty: that of the URL
 	resp, err := c.client.Do(req)
 	if err != nil {
 		if u := (*url.Error)(nil); errors.As(err, &u) {

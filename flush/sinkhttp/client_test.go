@@ -57,6 +57,21 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestHost: a receiver behind a proxy can be named in a header.
+func TestHost(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host) }))
+	defer srv.Close()
+	for header, want := range map[string]string{"": strings.TrimPrefix(srv.URL, "http://"), "metrics.shop.test": "metrics.shop.test"} {
+		cfg := Config{URL: srv.URL}
+		if header != "" {
+			cfg.Headers = map[string]string{"host": header}
+		}
+		if a, err := post(t, cfg, "body"); err != nil || string(a.Body) != want {
+			t.Errorf("header %q: %+v, %v; want host %q", header, a, err, want)
+		}
+	}
+}
+
 // TestRedirectsAreNotFollowed: credentials and stats go to the configured receiver alone.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other server got a request") }))
