@@ -15,8 +15,10 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/nats-io/nats.go"
@@ -48,7 +50,10 @@ func run(ctx context.Context, args []string, ready func(net.Addr)) error {
 	}
 	hub, err := nats.Connect(*server, nats.Name("statsd-admin"), nats.MaxReconnects(-1))
 	if err != nil {
-		return fmt.Errorf("%s: %w", *server, err)
+		if u := (*url.Error)(nil); errors.As(err, &u) {
+			err = errors.New("not a URL") // the error has all of it
+		}
+		return fmt.Errorf("%s: %w", (*server)[strings.LastIndexByte(*server, '@')+1:], err) // without credentials
 	}
 	defer hub.Close()
 	if *to != "" {

@@ -207,12 +207,17 @@ func TestBadArguments(t *testing.T) {
 		{"--from 127.0.0.1:0 more", "no arguments"},
 		{"--form 127.0.0.1:0", "-form"},
 		{"--from 127.0.0.1:0 --server nats://127.0.0.1:1", "nats://127.0.0.1:1: "},
+		{"--from 127.0.0.1:0 --server nats://user:s3cret@127.0.0.1:1", "127.0.0.1:1: "},
+		{"--from 127.0.0.1:0 --server nats://s3cret@127.0.0.1:1,nats://s3cret@127.0.0.1:2", "127.0.0.1:2: "},
+		{"--from 127.0.0.1:0 --server nats://user:s3cret%zz@127.0.0.1:1", "127.0.0.1:1: not a URL"},
 		{"--from nowhere --server " + url, "nowhere"},
 		{"--to nowhere --server " + url, "nowhere"},
 		{"--to 127.0.0.1:1 --subject a..b --server " + url, "subject"},
 	} {
 		if err := run(t.Context(), strings.Fields(tt.args), func(net.Addr) {}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.args, err, tt.want)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("the error shows credentials: %v", err)
 		}
 	}
 }
