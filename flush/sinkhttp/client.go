@@ -58,7 +58,11 @@ func (c *Config) Fields() (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		fields["Authorization"] = "Bearer " + string(bytes.TrimSpace(token))
+		token = bytes.TrimSpace(token)
+		if len(token) == 0 || bytes.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, fmt.Errorf("sinkhttp: no token in %q", path) // it is being replaced: a receiver would refuse the packet for good
+		}
+		fields["Authorization"] = "Bearer " + string(token)
 	}
 	return fields, nil
 }

@@ -51,6 +51,15 @@ func TestRequest(t *testing.T) {
 	if err != nil || a.Status != 200 || string(a.Body) != want || a.Err(false) != nil {
 		t.Errorf("%v %+v\nwant %s", err, a, want)
 	}
+	for _, content := range []string{"", "\n", "two words", "s3cr\x00t", "s3cr\xe9t"} {
+		if err := os.WriteFile(token, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = post(t, Config{URL: srv.URL, BearerTokenFile: token}, "")
+		if err == nil || !strings.Contains(err.Error(), token) || strings.Contains(err.Error(), "s3cr") || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
+			t.Errorf("token %q: %v, want an error that is retried", content, err)
+		}
+	}
 	_, err = post(t, Config{URL: srv.URL, BearerTokenFile: token + "x"}, "")
 	if err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) || errors.Is(err, sinkqueue.ErrRefused) {
 		t.Errorf("without a token: %v", err)
