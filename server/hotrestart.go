@@ -406,17 +406,22 @@ func (h *hotRestart) stop() (served bool) {
 	return h.serving
 }
 
-// inherits makes a process that was stopped before it served do so after all, if its
-// predecessor has been stopped, too, and has handed over everything: this process alone
-// can flush it.
-func (h *hotRestart) inherits() bool {
-	if h.before == nil {
+// heir reports whether the predecessor of a process that gives up before it serves has
+// been stopped, too, and has handed over everything: this process alone can flush it.
+func (h *hotRestart) heir() bool {
+	if h == nil || h.before == nil {
 		return false
 	}
 	_ = h.before.Watch() // the predecessor may have begun
 	h.next.Close()
 	h.before.Close()
-	if !errors.Is(h.before.Watch(), hotrestart.ErrEnded) {
+	return errors.Is(h.before.Watch(), hotrestart.ErrEnded)
+}
+
+// inherits makes a process that was stopped before it served do so after all if it is
+// the heir of its predecessor.
+func (h *hotRestart) inherits() bool {
+	if !h.heir() {
 		return false
 	}
 	h.mu.Lock()

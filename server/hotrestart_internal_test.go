@@ -530,3 +530,64 @@ func TestParentEndsBeforeItsSockets(t *testing.T) {
 	}
 	t.Error("the parent never ends first")
 }
+
+// hitSink is a sink that adds up the increments of the counter hits.
+type hitSink struct{ n atomic.Uint64 }
+
+func (*hitSink) Name() string { return "hits" }
+
+func (h *hitSink) Flush(s *store.Snapshot) error {
+	for c, delta := range s.CounterChanges {
+		if c.Name() == "hits" {
+			h.n.Add(delta)
+		}
+	}
+	return nil
+}
+
+// TestHeirThatCannotBind: a successor whose address is taken flushes what a predecessor that
+// ended meanwhile has handed over.
+func TestHeirThatCannotBind(t *testing.T) {
+	if hotrestart.Version() == "disabled" {
+		t.Skip("no hot restarts here")
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for tries := range 20 {
+		path := filepath.Join(t.TempDir(), "hot")
+		p, err := hotrestart.Listen(hotrestart.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink := new(hitSink)
+		s, log := made(t, Config{
+			HotRestart: &HotRestart{SocketPath: path, RestartEpoch: 1}, Flush: flush.Config{Sinks: []flush.Sink{sink}},
+			StatsD: &statsd.Config{Listeners: []statsd.ListenerConfig{{Address: "tcp://" + taken.Addr().String()}}},
+		})
+		s.store.Root().Counter("hits")
+		l := leaver{bystander{commit: func() {}, stats: func() {}, acked: new(atomic.Int64), lost: make(chan bool, 1)}, p}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- p.Run(ctx, l) }()
+		if err := s.Listen(); err == nil || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("an address that is taken: %v", err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if l.acked.Load() > 0 {
+			if got := sink.n.Load(); got != 5 {
+				t.Errorf("%d increments are flushed, want 5", got)
+			}
+		}
+		if strings.Contains(log.String(), "continuing without it") {
+			return
+		}
+		t.Logf("try %d: the successor was faster", tries)
+	}
+	t.Error("the parent never ends first")
+}

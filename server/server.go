@@ -560,6 +560,11 @@ func (s *Server) listen() (err error) {
 		if err == nil {
 			return
 		}
+		if s.hot.heir() {
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			err = errors.Join(err, s.flusher.Run(ended)) // a last flush
+		}
 		if s.statsd != nil {
 			s.statsd.Close()
 		}
