@@ -45,7 +45,7 @@ func (q Query) Distinct() Query {
 func (q Query) Keys() []string {
 	var keys []string
 	for _, p := range q.Distinct() {
-		keys = append(keys, p.Name)
+		keys = append(keys, strings.Clone(p.Name)) // the audit log keeps names, and not the query
 	}
 	return keys
 }
