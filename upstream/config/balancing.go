@@ -23,11 +23,6 @@ type LoadBalancing struct {
 	HashBalanceFactor         uint32 // percent; 0 means unbounded load
 	OverrideHostStatus        []HealthStatus
 	OverrideHostStatusDefined bool // OverrideHostStatus is set, possibly empty
-
-	// PolicyExtensions is the list of a v3 load_balancing_policy, empty if
-	// there was none. The first known one is already translated into Policy and
-	// the fields above.
-	PolicyExtensions []Extension
 }
 
 // Policy is the load balancing policy.
@@ -80,8 +75,7 @@ type SlowStart struct {
 type OriginalDstOptions struct {
 	UseHTTPHeader bool
 	HeaderName    string // empty: x-<product>-original-dst-host
-	PortOverride  uint16
-	HasPort       bool // PortOverride is in effect
+	PortOverride  uint16 // 0: that of the destination
 	MetadataKey   string
 	MetadataPath  []string
 }

@@ -157,10 +157,7 @@ const (
 // APISource is an API server that delivers resources.
 type APISource struct {
 	Type                      APIType
-	ClusterNames              []string
 	GRPC                      []GRPCService
-	RefreshDelay              time.Duration
-	RequestTimeout            time.Duration // default 1s
 	RateLimit                 *RateLimit
 	SetNodeOnFirstMessageOnly bool
 }
@@ -170,8 +167,6 @@ type GRPCService struct {
 	ClusterName string // target by cluster
 	Authority   string
 	TargetURI   string // target by URI, for the other gRPC client
-	StatPrefix  string
-	Timeout     time.Duration // 0 means none
 
 	Metadata        []HeaderToAdd // sent with each call; values may be secret
 	MaxReceiveBytes uint32        // of one message; 0 if not set

@@ -13,30 +13,26 @@ type Assignment struct {
 	EndpointStaleAfter     time.Duration // 0 means never
 	WeightedPriorityHealth bool
 	DropOverload           float64 // percent of requests to drop, 0 to 100
-	DropCategory           string
 }
 
 // LocalityEndpoints are the endpoints of one locality and priority.
 type LocalityEndpoints struct {
 	Locality  Locality
 	Weight    uint32 // 0 means no traffic with locality weighting
-	HasWeight bool   // Weight is set
 	Priority  uint32 // 0 to 128, 0 is used first
-	Proximity uint32 // 0 means unknown
 	Metadata  Metadata
 	Endpoints []Endpoint
 }
 
 // Endpoint is one member of a cluster.
 type Endpoint struct {
-	Address           AddressSpec
-	Additional        []AddressSpec // further addresses of the same host
-	Hostname          string
-	ObservabilityName string
-	Health            HealthStatus
-	Weight            uint32 // at least 1
-	Canary            bool   // key "canary" of the load balancing metadata
-	Metadata          Metadata
+	Address    AddressSpec
+	Additional []AddressSpec // further addresses of the same host
+	Hostname   string
+	Health     HealthStatus
+	Weight     uint32 // at least 1
+	Canary     bool   // key "canary" of the load balancing metadata
+	Metadata   Metadata
 
 	HealthCheckAddress       AddressSpec // zero means Address
 	HealthCheckHostname      string      // empty if not set
@@ -73,19 +69,16 @@ const (
 type AddressSpec struct {
 	Kind AddressKind
 
-	Host       string     // SocketAddress: as written, an IP address or a name
-	IP         netip.Addr // SocketAddress: valid if Host is a literal IP address
-	Port       uint16
-	NamedPort  string // SocketAddress: port by name; Port is 0 then
-	UDP        bool
-	Resolver   string // SocketAddress: name of a resolver, empty: the default
-	IPv4Compat bool
+	Host      string     // SocketAddress: as written, an IP address or a name
+	IP        netip.Addr // SocketAddress: valid if Host is a literal IP address
+	Port      uint16
+	NamedPort string // SocketAddress: port by name; Port is 0 then
+	UDP       bool
+	Resolver  string // SocketAddress: name of a resolver, empty: the default
 
 	Path string // PipeAddress
-	Mode uint32 // PipeAddress: file mode of the socket
 
-	Listener   string // InternalAddress
-	EndpointID string // InternalAddress
+	Listener string // InternalAddress
 }
 
 // IsZero reports whether a is no address.
@@ -117,7 +110,6 @@ const (
 
 // SocketOption is an option passed to setsockopt.
 type SocketOption struct {
-	Description string
 	Level, Name int64
 	IsInt       bool
 	Int         int64

@@ -32,7 +32,6 @@ type HealthCheck struct {
 	InitialJitter, IntervalJitter        time.Duration
 	IntervalJitterPercent                uint32
 	UnhealthyThreshold, HealthyThreshold uint32 // at least 1
-	AltPort                              uint16
 	HasAltPort                           bool
 	ReuseConnection                      bool          // default true
 	NoTrafficInterval                    time.Duration // default 60s

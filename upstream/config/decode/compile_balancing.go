@@ -65,7 +65,7 @@ func (c *compiler) loadBalancing(m *clusterv3.Cluster) config.LoadBalancing {
 		lb.Policy = config.ClusterProvidedPolicy
 	}
 	if p := m.GetLoadBalancingPolicy(); p != nil {
-		c.policyExtensions(p, &lb)
+		c.knownPolicy(p, &lb)
 	}
 	return lb
 }
@@ -113,7 +113,6 @@ func originalDst(o *clusterv3.Cluster_OriginalDstLbConfig) config.OriginalDstOpt
 		UseHTTPHeader: o.GetUseHttpHeader(),
 		HeaderName:    o.GetHttpHeaderName(),
 		PortOverride:  uint16(given(o.GetUpstreamPortOverride(), 0)),
-		HasPort:       o.GetUpstreamPortOverride() != nil,
 		MetadataKey:   o.GetMetadataKey().GetKey(),
 	}
 	for _, s := range o.GetMetadataKey().GetPath() {
@@ -181,17 +180,13 @@ func policyOf(e *corev3.TypedExtensionConfig) (config.Policy, proto.Message, boo
 	return 0, nil, false
 }
 
-// policyExtensions applies the first known policy of the list.
-func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config.LoadBalancing) {
-	known := false
+// knownPolicy applies the first known policy of the list.
+func (c *compiler) knownPolicy(p *clusterv3.LoadBalancingPolicy, lb *config.LoadBalancing) {
 	for _, entry := range p.GetPolicies() {
-		e := entry.GetTypedExtensionConfig()
-		lb.PolicyExtensions = append(lb.PolicyExtensions, extension(e))
-		policy, m, ok := policyOf(e)
-		if !ok || known {
+		policy, m, ok := policyOf(entry.GetTypedExtensionConfig())
+		if !ok {
 			continue
 		}
-		known = true
 		lb.Policy = policy
 		switch m := m.(type) {
 		case *roundv3.RoundRobin:
@@ -215,6 +210,7 @@ func (c *compiler) policyExtensions(p *clusterv3.LoadBalancingPolicy, lb *config
 			lb.Maglev = config.Maglev{TableSize: given(m.GetTableSize(), defaultMaglevSize)}
 			setHashing(lb, m.GetConsistentHashingLbConfig(), m.GetLocalityWeightedLbConfig() != nil)
 		}
+		return
 	}
 }
 

@@ -66,10 +66,9 @@ func address(a *corev3.Address) config.AddressSpec {
 	case a.GetSocketAddress() != nil:
 		return socketAddress(a.GetSocketAddress())
 	case a.GetPipe() != nil:
-		return config.AddressSpec{Kind: config.PipeAddress, Path: a.GetPipe().GetPath(), Mode: a.GetPipe().GetMode()}
+		return config.AddressSpec{Kind: config.PipeAddress, Path: a.GetPipe().GetPath()}
 	case a.GetEnvoyInternalAddress() != nil:
-		i := a.GetEnvoyInternalAddress()
-		return config.AddressSpec{Kind: config.InternalAddress, Listener: i.GetServerListenerName(), EndpointID: i.GetEndpointId()}
+		return config.AddressSpec{Kind: config.InternalAddress, Listener: a.GetEnvoyInternalAddress().GetServerListenerName()}
 	}
 	return config.AddressSpec{}
 }
@@ -83,7 +82,7 @@ func socketAddress(s *corev3.SocketAddress) config.AddressSpec {
 		Kind: config.SocketAddress, Host: s.GetAddress(), IP: ip,
 		Port: uint16(s.GetPortValue()), NamedPort: s.GetNamedPort(),
 		UDP:      s.GetProtocol() == corev3.SocketAddress_UDP,
-		Resolver: s.GetResolverName(), IPv4Compat: s.GetIpv4Compat(),
+		Resolver: s.GetResolverName(),
 	}
 }
 
@@ -98,17 +97,14 @@ func (c *compiler) assignment(a *endpointv3.ClusterLoadAssignment) *config.Assig
 		WeightedPriorityHealth: a.GetPolicy().GetWeightedPriorityHealth(),
 	}
 	for _, drop := range a.GetPolicy().GetDropOverloads() {
-		out.DropCategory = drop.GetCategory()
 		out.DropOverload = fractionalPercent(drop.GetDropPercentage())
 	}
 	for _, l := range a.GetEndpoints() {
 		g := config.LocalityEndpoints{
-			Locality:  locality(l.GetLocality()),
-			Weight:    given(l.GetLoadBalancingWeight(), 0),
-			HasWeight: l.GetLoadBalancingWeight() != nil,
-			Priority:  l.GetPriority(),
-			Proximity: given(l.GetProximity(), 0),
-			Metadata:  c.hostMetadata(l.GetMetadata()),
+			Locality: locality(l.GetLocality()),
+			Weight:   given(l.GetLoadBalancingWeight(), 0),
+			Priority: l.GetPriority(),
+			Metadata: c.hostMetadata(l.GetMetadata()),
 		}
 		for _, e := range l.GetLbEndpoints() {
 			g.Endpoints = append(g.Endpoints, c.endpoint(e, a.GetNamedEndpoints()))
@@ -147,7 +143,6 @@ func (c *compiler) endpoint(e *endpointv3.LbEndpoint, named map[string]*endpoint
 	out := config.Endpoint{
 		Address:                  address(h.GetAddress()),
 		Hostname:                 h.GetHostname(),
-		ObservabilityName:        h.GetObservabilityName(),
 		Health:                   config.HealthStatus(e.GetHealthStatus()),
 		Weight:                   max(1, given(e.GetLoadBalancingWeight(), 1)),
 		Metadata:                 c.hostMetadata(e.GetMetadata()),
@@ -179,7 +174,7 @@ func (c *compiler) bind(b *corev3.BindConfig) *config.Bind {
 	for _, o := range b.GetSocketOptions() {
 		_, isInt := o.GetValue().(*corev3.SocketOption_IntValue)
 		out.Options = append(out.Options, config.SocketOption{
-			Description: o.GetDescription(), Level: o.GetLevel(), Name: o.GetName(),
+			Level: o.GetLevel(), Name: o.GetName(),
 			IsInt: isInt, Int: o.GetIntValue(), Buf: string(o.GetBufValue()),
 			State: config.SocketState(o.GetState()),
 		})

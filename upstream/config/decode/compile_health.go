@@ -50,7 +50,6 @@ func (c *compiler) healthCheck(h *corev3.HealthCheck) config.HealthCheck {
 		IntervalJitterPercent:    h.GetIntervalJitterPercent(),
 		UnhealthyThreshold:       max(1, given(h.GetUnhealthyThreshold(), 1)),
 		HealthyThreshold:         max(1, given(h.GetHealthyThreshold(), 1)),
-		AltPort:                  uint16(given(h.GetAltPort(), 0)),
 		HasAltPort:               h.GetAltPort() != nil,
 		ReuseConnection:          given(h.GetReuseConnection(), true),
 		NoTrafficInterval:        noTraffic,

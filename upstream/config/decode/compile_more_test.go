@@ -49,8 +49,7 @@ func TestLessCommonFieldsAreCompiled(t *testing.T) {
 		{"eds by itself", eds("self: {}, initial_fetch_timeout: 0s"), config.ConfigSource{Kind: config.SourceSelf}},
 		{"eds by api", eds("api_config_source: {api_type: DELTA_GRPC, refresh_delay: 2s, grpc_services: [{envoy_grpc: {cluster_name: x}, timeout: 3s}], rate_limit_settings: {fill_rate: 2.5}}"),
 			config.ConfigSource{Kind: config.SourceAPI, InitialFetchTimeout: fetch, API: &config.APISource{
-				Type: config.APIDeltaGRPC, RefreshDelay: 2 * time.Second, RequestTimeout: time.Second,
-				GRPC: []config.GRPCService{{ClusterName: "x", Timeout: 3 * time.Second}}, RateLimit: &config.RateLimit{MaxTokens: 100, FillRate: 2.5},
+				Type: config.APIDeltaGRPC, GRPC: []config.GRPCService{{ClusterName: "x"}}, RateLimit: &config.RateLimit{MaxTokens: 100, FillRate: 2.5},
 			}}},
 		{"eds name", cluster("type: EDS\neds_cluster_config: {eds_config: {ads: {}}}").EDS.ServiceName, "c"},
 		{"eds service name", cluster("type: EDS\neds_cluster_config: {service_name: s, eds_config: {ads: {}}}").EDS.ServiceName, "s"},
@@ -67,7 +66,7 @@ func TestLessCommonFieldsAreCompiled(t *testing.T) {
 			&config.SlowStart{Window: 4 * time.Second, Aggression: config.RuntimeDouble{Default: 2, Key: "k"}, MinWeightPercent: 20}},
 		{"bias", cluster("lb_policy: LEAST_REQUEST\nleast_request_lb_config: {active_request_bias: {default_value: 0.5, runtime_key: k}}").LB.LeastRequest.Bias, config.RuntimeDouble{Default: 0.5, Key: "k"}},
 		{"original dst", cluster("type: ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\noriginal_dst_lb_config: {use_http_header: true, http_header_name: h, upstream_port_override: 7, metadata_key: {key: k, path: [{key: a}, {key: b}]}}").LB.OriginalDst,
-			config.OriginalDstOptions{UseHTTPHeader: true, HeaderName: "h", PortOverride: 7, HasPort: true, MetadataKey: "k", MetadataPath: []string{"a", "b"}}},
+			config.OriginalDstOptions{UseHTTPHeader: true, HeaderName: "h", PortOverride: 7, MetadataKey: "k", MetadataPath: []string{"a", "b"}}},
 		{"custom type", cluster("cluster_type: {name: no.balancer, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}").CustomType, &config.CustomType{Name: "no.balancer", Config: config.Any{TypeURL: "type.googleapis.com/google.protobuf.Struct"}}},
 		{"per host", cluster("circuit_breakers: {per_host_thresholds: [{max_connections: 3}, {priority: HIGH, max_connections: 4}]}").CircuitBreakers.PerHostHigh, uint64(4)},
 		{"first thresholds count", cluster("circuit_breakers: {thresholds: [{max_requests: 3}, {max_requests: 4}]}").CircuitBreakers.Default.MaxRequests, uint64(3)},

@@ -186,12 +186,7 @@ func configSource(s *corev3.ConfigSource) config.ConfigSource {
 }
 
 func apiSource(a *corev3.ApiConfigSource) *config.APISource {
-	out := &config.APISource{
-		ClusterNames:              texts(a.GetClusterNames()),
-		RefreshDelay:              timer(a.GetRefreshDelay(), 0),
-		RequestTimeout:            timer(a.GetRequestTimeout(), defaultRequestTimeout),
-		SetNodeOnFirstMessageOnly: a.GetSetNodeOnFirstMessageOnly(),
-	}
+	out := &config.APISource{SetNodeOnFirstMessageOnly: a.GetSetNodeOnFirstMessageOnly()}
 	switch a.GetApiType() {
 	case corev3.ApiConfigSource_REST:
 		out.Type = config.APIREST
@@ -217,8 +212,7 @@ func grpcService(g *corev3.GrpcService) config.GRPCService {
 	uri := g.GetGoogleGrpc()
 	out := config.GRPCService{
 		ClusterName: g.GetEnvoyGrpc().GetClusterName(), Authority: g.GetEnvoyGrpc().GetAuthority(),
-		TargetURI: uri.GetTargetUri(), StatPrefix: uri.GetStatPrefix(),
-		Timeout:         timer(g.GetTimeout(), 0),
+		TargetURI:       uri.GetTargetUri(),
 		MaxReceiveBytes: given(g.GetEnvoyGrpc().GetMaxReceiveMessageLength(), 0),
 		Credentials: uri.GetChannelCredentials() != nil || len(uri.GetChannelCredentialsPlugin()) > 0 ||
 			len(uri.GetCallCredentials()) > 0 || len(uri.GetCallCredentialsPlugin()) > 0 || uri.GetCredentialsFactoryName() != "",

@@ -256,9 +256,9 @@ preconnect_policy: {predictive_preconnect_ratio: 2}
 			LocalityWeightAware: true, ScaleLocalityWeight: true, PanicModeAny: true, ListAsAny: true,
 		}},
 		{"assignment", c.Assignment, &config.Assignment{
-			ClusterName: "c", OverprovisioningFactor: 150, EndpointStaleAfter: time.Minute, DropOverload: 0.25, DropCategory: "x",
+			ClusterName: "c", OverprovisioningFactor: 150, EndpointStaleAfter: time.Minute, DropOverload: 0.25,
 			Localities: []config.LocalityEndpoints{{
-				Locality: config.Locality{Region: "r", Zone: "z", SubZone: "s"}, Weight: 5, HasWeight: true, Priority: 1,
+				Locality: config.Locality{Region: "r", Zone: "z", SubZone: "s"}, Weight: 5, Priority: 1,
 				Endpoints: []config.Endpoint{{
 					Address:  config.AddressSpec{Kind: config.SocketAddress, Host: "a.example", Port: 80},
 					Hostname: "h", Health: config.HealthDraining, Weight: 3, Canary: true,
@@ -305,7 +305,7 @@ func TestLoadBalancingPolicyOfV3(t *testing.T) {
 	const at = "envoy.extensions.load_balancing_policies."
 	unknown := "{typed_extension_config: {name: u, typed_config: {'@type': type.googleapis.com/google.protobuf.Struct, value: {}}}},"
 	lb := policy(unknown + entry("l", at+"least_request.v3.LeastRequest", "choice_count: 5, slow_start_config: {slow_start_window: 9s}, locality_lb_config: {locality_weighted_lb_config: {}}") + entry("r", at+"random.v3.Random", ""))
-	if lb.Policy != config.LeastRequestPolicy || lb.LeastRequest.ChoiceCount != 5 || !lb.LocalityWeighted || lb.ZoneAware != nil || len(lb.PolicyExtensions) != 3 {
+	if lb.Policy != config.LeastRequestPolicy || lb.LeastRequest.ChoiceCount != 5 || !lb.LocalityWeighted || lb.ZoneAware != nil {
 		t.Errorf("the first known policy is not in effect: %+v", lb)
 	}
 	if lb.SlowStart == nil || lb.SlowStart.Window != 9*time.Second || lb.SlowStart.MinWeightPercent != 10 {

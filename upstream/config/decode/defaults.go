@@ -27,7 +27,6 @@ const (
 	defaultNoTraffic       = 60 * time.Second
 	defaultBodyBuffer      = 1024
 	defaultFetchTimeout    = 15 * time.Second
-	defaultRequestTimeout  = time.Second
 	defaultBudgetPercent   = 20.0
 	defaultRetryFloor      = 3
 	defaultMaxEjectionTime = 300 * time.Second

@@ -185,9 +185,9 @@ eds_cluster_config: {eds_config: {api_config_source: {api_type: GRPC, grpc_servi
 			ClusterName: "x", Authority: "a", MaxReceiveBytes: 9, RetryBase: 100 * time.Millisecond, RetryMax: 2 * time.Second,
 			Metadata: []config.HeaderToAdd{{Name: "k", Value: "v"}, {Name: "raw-bin", Value: "\x01\x02"}},
 		},
-		{TargetURI: "h:1", StatPrefix: "s", RetryBase: 3 * time.Second, RetryMax: 30 * time.Second},
-		{TargetURI: "h:2", StatPrefix: "s", Credentials: true},
-		{TargetURI: "h:3", StatPrefix: "s", Credentials: true},
+		{TargetURI: "h:1", RetryBase: 3 * time.Second, RetryMax: 30 * time.Second},
+		{TargetURI: "h:2", Credentials: true},
+		{TargetURI: "h:3", Credentials: true},
 	}
 	if got := p.Cluster.EDS.Source.API.GRPC; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
