@@ -12,8 +12,9 @@ import (
 
 // merged collects the members of families that share a metric name or whose
 // tags map to the same labels, since some can be the same series. Counters and
-// histograms are then added up; of gauges and text readouts the oldest counts.
-// This rare case is the only one in which a renderer keeps more than a buffer.
+// histograms are then added up, except histograms whose layout is not that of the
+// first; of gauges and text readouts the oldest counts. This rare case is the only
+// one in which a renderer keeps more than a buffer.
 type merged struct {
 	open      bool
 	metric    string // with underscores
