@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/statsd-admin/statsd-admin/flush"
@@ -460,7 +461,7 @@ func (h overHTTP) Export(ctx context.Context, request []byte) ([]byte, error) {
 	if err := answer.Err(false); err != nil {
 		return nil, err
 	}
-	if answer.Header.Get("Content-Type") != "application/x-protobuf" {
+	if kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";"); kind != "application/x-protobuf" {
 		return nil, nil
 	}
 	return answer.Body, nil

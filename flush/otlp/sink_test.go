@@ -222,11 +222,11 @@ func TestRejectedPointsAreLogged(t *testing.T) {
 	})
 }
 
-// TestPartialSuccessOverHTTP: an answer counts only if its content type says that it is
+// TestPartialSuccessOverHTTP: a long answer counts, but only if its content type says that it is
 // one, and not the page of a proxy.
 func TestPartialSuccessOverHTTP(t *testing.T) {
-	partial := protobuf.AppendBytes(protobuf.AppendUint(nil, 1, 3), 2, "too old")
-	for kind, want := range map[string]uint64{"application/x-protobuf": 3, "text/html": 0} {
+	partial := protobuf.AppendBytes(protobuf.AppendUint(nil, 1, 3), 2, strings.Repeat("host h1 is too old\n", 20_000))
+	for kind, want := range map[string]uint64{"application/x-protobuf": 3, "application/x-protobuf; charset=utf-8": 3, "text/html": 0} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.Header().Set("Content-Type", kind)

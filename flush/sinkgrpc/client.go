@@ -36,7 +36,8 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	maxAnswer      = 64 << 10
+	maxAnswer      = 1 << 20 // can have a text for each point of the request
+	maxHeaders     = 64 << 10
 	maxShown       = 512 // of the text of an error
 )
 
@@ -101,7 +102,7 @@ func New(cfg Config) (*Client, error) {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure), grpc.WithUserAgent(cfg.UserAgent), grpc.WithDefaultCallOptions(call...),
 		grpc.WithStatsHandler(watcher{}), grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
-		grpc.WithMaxHeaderListSize(maxAnswer),
+		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.DefaultConfig, MinConnectTimeout: cfg.Timeout,
 		}),

@@ -214,6 +214,15 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestLongAnswer: the texts about many rejected points do not make a request a failure.
+func TestLongAnswer(t *testing.T) {
+	long := strings.Repeat("host h1 is too old\n", 20_000)
+	tr := connect(t, to(serve(t, func(context.Context, string, []byte) ([]byte, error) { return []byte(long), nil })))
+	if answer, err := tr.Export(t.Context(), []byte("x")); err != nil || string(answer) != long {
+		t.Errorf("%d bytes, %v", len(answer), err)
+	}
+}
+
 func checkClass(t *testing.T, err, class error) {
 	t.Helper()
 	for _, c := range []error{sinkqueue.ErrAmbiguous, sinkqueue.ErrRefused} {

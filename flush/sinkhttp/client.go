@@ -67,8 +67,9 @@ func (c *Config) Fields() (map[string]string, error) {
 	return fields, nil
 }
 
-// maxAnswer is how much of an answer is read.
-const maxAnswer = 64 << 10
+// maxAnswer is how much of an answer is read. It can have a text for each point of the
+// request.
+const maxAnswer = 1 << 20
 
 // maxShown is how much of the text of an answer an error contains.
 const maxShown = 512
@@ -140,7 +141,7 @@ func (c *Client) Close() { c.client.CloseIdleConnections() }
 type Answer struct {
 	Status int
 	Header http.Header
-	Body   []byte // at most 64 KiB of it
+	Body   []byte // at most 1 MiB of it
 }
 
 // Post posts body with a header and returns the answer, whatever its status. An
