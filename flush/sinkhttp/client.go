@@ -96,7 +96,8 @@ func New(cfg Config) (*Client, error) {
 		Transport: &http.Transport{
 			TLSClientConfig: cfg.TLS, MaxConnsPerHost: max(cfg.Connections, 1), MaxIdleConnsPerHost: max(cfg.Connections, 1),
 			IdleConnTimeout: 5 * time.Minute, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
-			DialContext: dial, ForceAttemptHTTP2: cfg.TLS == nil, // as without DialContext
+			DialContext: dialer(cfg.Timeout), ForceAttemptHTTP2: cfg.TLS == nil, // as without DialContext
+			TLSHandshakeTimeout: cfg.Timeout, // without limits, connecting outlives the request and keeps its place
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       cfg.Timeout,
@@ -199,13 +200,15 @@ type packet struct{ *bytes.Reader }
 // Close does nothing.
 func (packet) Close() error { return nil }
 
-// dial opens a connection.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
+// dialer returns a function that opens a connection.
+func dialer(timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return direct{c}, nil
 	}
-	return direct{c}, nil
 }
 
 // direct is a connection that writes a packet from where it is. Package net/http would

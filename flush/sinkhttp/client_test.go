@@ -447,3 +447,47 @@ func TestVanishedReceiver(t *testing.T) {
 	answered(2)
 	answered(2)
 }
+
+// mute is a listener whose first connection never gets an answer.
+type mute struct {
+	net.Listener
+	first net.Conn
+}
+
+func (m *mute) Accept() (c net.Conn, err error) {
+	if m.first == nil {
+		if m.first, err = m.Listener.Accept(); err != nil {
+			return nil, err
+		}
+	}
+	return m.Listener.Accept()
+}
+
+// TestMuteReceiver: a connection that is never established is given up, and does not keep
+// the place of another.
+func TestMuteReceiver(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "done") }))
+	m := &mute{Listener: srv.Listener}
+	srv.Listener = m
+	srv.StartTLS()
+	defer srv.Close()
+	c, err := New(Config{URL: srv.URL, TLS: srv.Client().Transport.(*http.Transport).TLSClientConfig, Timeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Post(t.Context(), nil, []byte("a")); err == nil || errors.Is(err, sinkqueue.ErrAmbiguous) {
+		t.Errorf("%v, want an error about a request that was not sent", err)
+	}
+	c.client.Timeout = 5 * time.Second // to wait for the first connection is no failure
+	for n := 1; ; n++ {
+		a, err := c.Post(t.Context(), nil, []byte("a"))
+		if err == nil && string(a.Body) == "done" {
+			break
+		}
+		if n == 20 { // the machine can be too busy for some
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	m.first.Close()
+}
