@@ -276,6 +276,7 @@ func TestSingleErrors(t *testing.T) {
 		{"list-mapping", "a.yaml", "admin: {allowed_hosts: {a: [b]}}\n", "admin.allowed_hosts: a mapping is not a list"},
 		{"empty-ip", "a.yaml", "admin: {address: {socket_address: {address: '', port_value: 1}}}\n", `a.yaml:1:45: admin.address.socket_address.address: must not be empty`},
 		{"null-in-list", "a.yaml", "node: {client_features: [null]}\n", `a.yaml:1:26: node.client_features[0]: null is not a string; put it in quotes`},
+		{"null-header", "a.yaml", "sinks: [{otlp: {url: 'http://a', headers: {x: null}}}]\n", `a.yaml:1:44: sinks[0].otlp.headers.x: not a header with a value on one line`},
 		{"null-tag", "a.yaml", "sinks: [{json_lines: {path: /x}, tags: {env: }}]\n", `a.yaml:1:46: sinks[0].tags.env: null is not a string; put it in quotes`},
 		{"no-ip", "a.yaml", "admin: {address: {socket_address: {address: here, port_value: 1}}}\n", `a.yaml:1:45: admin.address.socket_address.address: "here" is not an IP address such as 127.0.0.1 or ::1`},
 		{"duplicate-json", "a.json", "{\"admin\": {},\n \"admin\": {}}", `a.json:2:2: duplicate key "admin", first used in line 1`},

@@ -105,7 +105,7 @@ func headers(to *map[string]string) setter {
 		}
 		*to = map[string]string{}
 		for name, value := range conftree.Pairs(n) {
-			if !httpguts.ValidHeaderFieldName(name.Value) || value.Kind != yaml.ScalarNode || !httpguts.ValidHeaderFieldValue(value.Value) {
+			if !httpguts.ValidHeaderFieldName(name.Value) || value.Kind != yaml.ScalarNode || conftree.IsNull(value) || !httpguts.ValidHeaderFieldValue(value.Value) {
 				d.errorf(name, join(path, conftree.Key(name.Value, false)), "not a header with a value on one line")
 				continue
 			}
