@@ -194,6 +194,12 @@ func (c *Cluster) checkDone(r health.Report) {
 // HasHost reports whether h is a host of the cluster. A new host of an ORIGINAL_DST
 // cluster counts before [Cluster.Sets] shows it.
 func (c *Cluster) HasHost(h *host.Host) bool {
+	if slices.ContainsFunc(c.Sets(), func(s *host.Set) bool { return slices.Contains(s.Hosts, h) }) {
+		return true
+	}
+	if c.original == nil { // else mu is never held for long, such as for a ring
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, priorities := range c.groups {

@@ -65,3 +65,14 @@ func TestDiscoveryEndsBetweenUpdates(t *testing.T) {
 		t.Error("ready before the first check of a host is over")
 	}
 }
+
+// TestHasHostDoesNotWait: a balancer that is updated, which can take long for a ring,
+// holds up no request.
+func TestHasHostDoesNotWait(t *testing.T) {
+	_, c := started(t, nil, static("c", 1, ""))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.HasHost(c.Sets()[0].Hosts[0]) || c.HasHost(host.New(spec(1))) {
+		t.Error("the host is not known, or another one is")
+	}
+}
