@@ -68,11 +68,12 @@ type Result struct {
 
 // conversion is a running conversion.
 type conversion struct {
-	file  string
-	out   *section
-	notes []Note
-	errs  []error
-	sinks map[string]int // by name
+	file    string
+	out     *section
+	notes   []Note
+	errs    []error
+	sinks   map[string]int // by name
+	targets map[target]bool
 
 	lookup func(string) (string, bool) // environment variables; nil: texts have none
 }
@@ -82,7 +83,7 @@ type conversion struct {
 // returns an environment variable, to which only texts of Telegraf refer. An error
 // joins an [Error] for each setting that cannot be read.
 func Convert(from Program, file string, text []byte, lookup func(string) (string, bool)) (*Result, error) {
-	c := &conversion{file: oneline.Clean(file), sinks: map[string]int{}}
+	c := &conversion{file: oneline.Clean(file), sinks: map[string]int{}, targets: map[target]bool{}}
 	if from == Telegraf {
 		c.lookup = lookup
 	}

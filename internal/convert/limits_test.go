@@ -1,9 +1,11 @@
 package convert
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestDepth has values at the limit of nesting, and one level deeper.
@@ -38,6 +40,33 @@ func TestDepth(t *testing.T) {
 		}
 		if _, err := Convert(tt.from, "c", []byte(tt.beats), nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s beyond the limit: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestTimeOfLargeFiles: a file of the greatest size takes seconds, not minutes.
+func TestTimeOfLargeFiles(t *testing.T) {
+	list := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	for name, tt := range map[string]struct {
+		from Program
+		text string
+	}{
+		"keys":    {Telegraf, "[[inputs.statsd]]\n" + list(90_000, "k%d=1\n")},
+		"tables":  {Telegraf, "[[inputs.statsd]]\n" + list(90_000, "[k%d]\n")},
+		"targets": {Statsd, "{backends: ['repeater'], repeater: [" + list(50_000, "{host: 'h%d'},") + "]}"},
+	} {
+		begin := time.Now()
+		if _, err := Convert(tt.from, "c", []byte(tt.text), nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d := time.Since(begin); d > 20*time.Second {
+			t.Errorf("%s: %d bytes take %v", name, len(tt.text), d)
 		}
 	}
 }

@@ -86,17 +86,21 @@ func (c *conversion) stdout() {
 // relay adds a route of the relay. The caller adds targets.
 func (c *conversion) relay() *section { return c.out.child("statsd").add("relay") }
 
+// target is a target of a route.
+type target struct {
+	route   *section
+	address string
+}
+
 // relayTarget adds a target to a route, unless the route has it.
 func relayTarget(route *section, v *value, network, host string, port int) *section {
 	address := network + "://" + net.JoinHostPort(host, strconv.Itoa(port))
-	if i := route.find("targets"); i >= 0 {
-		for _, t := range route.items[i].value.([]*section) {
-			if t.items[t.find("address")].value == address {
-				v.note(route, "%s is a target already", address)
-				return new(section)
-			}
-		}
+	at := target{route, address}
+	if v.c.targets[at] {
+		v.note(route, "%s is a target already", address)
+		return new(section)
 	}
+	v.c.targets[at] = true
 	t := route.add("targets")
 	t.set("address", address)
 	return t

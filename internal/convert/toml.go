@@ -22,7 +22,14 @@ type tomlReader struct {
 	lines  lineIndex
 	closed map[*yaml.Node]bool // written as {…} or […]: nothing may be added
 	opened map[*yaml.Node]bool // have a header of their own
+	values map[tomlKey]*yaml.Node
 	err    *conftree.Error
+}
+
+// tomlKey is the place of a value.
+type tomlKey struct {
+	table *yaml.Node
+	key   string
 }
 
 // parseTOML parses a TOML document.
@@ -30,7 +37,7 @@ func parseTOML(text []byte) (*yaml.Node, []*conftree.Error) {
 	if i := strings.IndexByte(string(text), 0); i >= 0 || tooDeep(text) {
 		return nil, []*conftree.Error{{Line: 1, Column: 1, Message: "not valid TOML: a NUL byte, or values nested too deeply"}}
 	}
-	r := &tomlReader{lines: newLineIndex(text), closed: map[*yaml.Node]bool{}, opened: map[*yaml.Node]bool{}}
+	r := &tomlReader{lines: newLineIndex(text), closed: map[*yaml.Node]bool{}, opened: map[*yaml.Node]bool{}, values: map[tomlKey]*yaml.Node{}}
 	root := mappingNode(1, 1)
 	table := root
 	r.parser.Reset(text)
@@ -110,7 +117,7 @@ func (r *tomlReader) header(root *yaml.Node, e *unstable.Node) *yaml.Node {
 
 // step returns the table with a key, which it creates. Of a list it is the last table.
 func (r *tomlReader) step(table *yaml.Node, key *unstable.Node) *yaml.Node {
-	at := conftree.Member(table, string(key.Data))
+	at := r.values[tomlKey{table, string(key.Data)}]
 	switch {
 	case at == nil:
 		at = mappingNode(r.lines.at(int(key.Raw.Offset)))
@@ -128,7 +135,7 @@ func (r *tomlReader) step(table *yaml.Node, key *unstable.Node) *yaml.Node {
 // open returns the table with a header, which must not have had one, or appends a table
 // to a list.
 func (r *tomlReader) open(table *yaml.Node, key *unstable.Node, list bool) *yaml.Node {
-	at := conftree.Member(table, string(key.Data))
+	at := r.values[tomlKey{table, string(key.Data)}]
 	made := mappingNode(r.lines.at(int(key.Raw.Offset)))
 	switch {
 	case at == nil && list:
@@ -158,7 +165,7 @@ func (r *tomlReader) assign(table *yaml.Node, e *unstable.Node) {
 			return
 		}
 		if !it.IsLast() {
-			if at := conftree.Member(table, string(key.Data)); at != nil && r.opened[at] {
+			if at := r.values[tomlKey{table, string(key.Data)}]; at != nil && r.opened[at] {
 				r.fail(key, "%s has a header of its own", conftree.Key(string(key.Data), false))
 				return
 			}
@@ -167,7 +174,7 @@ func (r *tomlReader) assign(table *yaml.Node, e *unstable.Node) {
 			}
 			continue
 		}
-		if conftree.Member(table, string(key.Data)) != nil {
+		if r.values[tomlKey{table, string(key.Data)}] != nil {
 			r.fail(key, "%s is defined twice", conftree.Key(string(key.Data), false))
 			return
 		}
@@ -178,6 +185,7 @@ func (r *tomlReader) assign(table *yaml.Node, e *unstable.Node) {
 // put appends an entry to a table.
 func (r *tomlReader) put(table *yaml.Node, key *unstable.Node, value *yaml.Node) {
 	line, column := r.lines.at(int(key.Raw.Offset))
+	r.values[tomlKey{table, string(key.Data)}] = value
 	table.Content = append(table.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(key.Data), Line: line, Column: column}, value)
 }
 
