@@ -88,7 +88,7 @@ var goldenRows = []goldenRow{
 	{"logging-name", "POST", "/logging?main=off", "", nil},
 	{"logging-paths", "POST", "/logging?paths=main:off,stats=info", "", nil},
 	{"logging-two-parameters", "POST", "/logging?level=info&main=off", "", nil},
-	{"logging-unknown-level", "POST", "/logging?level=warm", "", nil},
+	{"logging-unknown-level", "POST", "/logging?level=warn", "", nil},
 	{"logging-empty-level", "POST", "/logging?main=", "", nil},
 	{"logging-unknown-name", "POST", "/logging?nobody=info", "", nil},
 	{"logging-bad-paths", "POST", "/logging?paths=bad", "", nil},

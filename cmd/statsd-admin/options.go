@@ -309,6 +309,9 @@ func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 // parseLevel reads a level as the command line spells it.
 func parseLevel(name string) (logctl.Level, error) {
+	if name == "warn" {
+		return logctl.Warning, nil
+	}
 	level, ok := logctl.ParseLevel(name)
 	if !ok {
 		return level, fmt.Errorf("error: invalid log level specified '%s'", name)

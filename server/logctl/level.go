@@ -3,7 +3,6 @@ package logctl
 import (
 	"log/slog"
 	"math"
-	"strings"
 )
 
 // Level is the lowest severity that a logger writes.
@@ -34,14 +33,11 @@ func (l Level) String() string {
 	return levelNames[l-Trace]
 }
 
-// ParseLevel returns the level with the given name, in any letter case. "warn" is
-// another name of warning.
+// ParseLevel returns the level with the given name. Names are case-sensitive, and
+// aliases such as "warn" are not accepted.
 func ParseLevel(name string) (Level, bool) {
-	if strings.EqualFold(name, "warn") {
-		return Warning, true
-	}
 	for i, n := range levelNames {
-		if strings.EqualFold(n, name) {
+		if n == name {
 			return Trace + Level(i), true
 		}
 	}
