@@ -27,6 +27,8 @@ type Ingest interface {
 	// Forget removes the received stats whose full name satisfies match and
 	// returns their number.
 	Forget(match func(name string) bool) int
+	// Matching returns how many stats Forget would remove.
+	Matching(match func(name string) bool) int
 	// Mapping describes the mapping rules and how often each matched.
 	Mapping() report.Mapping
 }
@@ -464,14 +466,7 @@ func (s *Server) ingestForget(w *Response, r *Request) error {
 		match = func(n string) bool { return strings.HasPrefix(n, prefix) }
 	}
 	if r.DryRun() {
-		n := 0
-		s.src.Ingest.Forget(func(name string) bool {
-			if match(name) {
-				n++
-			}
-			return false
-		})
-		r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(n), "0")
+		r.Changed("received stats "+quoted(name+prefix), strconv.Itoa(s.src.Ingest.Matching(match)), "0")
 		return nil
 	}
 	n := s.src.Ingest.Forget(match)

@@ -340,12 +340,15 @@ func (g *worldIngest) Mapping() report.Mapping {
 }
 
 func (g *worldIngest) Forget(match func(string) bool) int {
-	n := 0
-	for _, name := range []string{"web.a", "web.b", "web"} {
-		if match(name) {
-			(*world)(g).note("forget %s", name)
-			n++
-		}
+	names := g.matching(match)
+	for _, name := range names {
+		(*world)(g).note("forget %s", name)
 	}
-	return n
+	return len(names)
+}
+
+func (g *worldIngest) Matching(match func(string) bool) int { return len(g.matching(match)) }
+
+func (g *worldIngest) matching(match func(string) bool) []string {
+	return slices.DeleteFunc([]string{"web.a", "web.b", "web"}, func(name string) bool { return !match(name) })
 }

@@ -403,3 +403,29 @@ func TestRareTagKeysCostMore(t *testing.T) {
 		t.Errorf("a series with a rare key costs %d, with a known one %d, want about %d more", got, before, rareKeyCost)
 	}
 }
+
+// TestForgetLetsSamplesPass: names of all received stats are compared while samples go on.
+func TestForgetLetsSamplesPass(t *testing.T) {
+	r := newRig(t, Config{})
+	r.send("a:1|c\nb:1|c\nb.x:1|c")
+	for range 2 {
+		forget := func(string) bool {
+			r.send("later:1|c")
+			return false
+		}
+		if n := r.Forget(forget) + r.Matching(forget); n != 0 {
+			t.Errorf("%d stats match", n)
+		}
+	}
+	if got := r.Scope().Counter("later").Total(); got < 12 {
+		t.Errorf("later is %d, want a sample for each name", got)
+	}
+	prefix := func(name string) bool { return strings.HasPrefix(name, "b") }
+	if n := r.Matching(prefix); n != 2 {
+		t.Errorf("%d stats would be forgotten, want 2", n)
+	}
+	if n := r.Forget(prefix); n != 2 {
+		t.Errorf("%d stats are forgotten, want 2", n)
+	}
+	r.want("a 1", fmt.Sprint("later ", r.Scope().Counter("later").Total()))
+}

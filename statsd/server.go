@@ -402,10 +402,17 @@ func (s *Server) Sweep(evict bool) {
 }
 
 // Forget removes the received stats whose full name satisfies match and returns
-// their number. A later sample creates a new stat.
+// their number. A later sample creates a new stat. Samples wait for the removal, but not
+// for match.
 func (s *Server) Forget(match func(name string) bool) (n int) {
-	s.holdAll(func() { n = s.cfg.Store.RemoveNetwork(match) })
+	refs := s.cfg.Store.NetworkRefs(match)
+	s.holdAll(func() { n = s.cfg.Store.RemoveRefs(refs) })
 	return n
+}
+
+// Matching returns the number of received stats whose full name satisfies match.
+func (s *Server) Matching(match func(name string) bool) int {
+	return len(s.cfg.Store.NetworkRefs(match))
 }
 
 // holdAll calls f while all workers are idle.

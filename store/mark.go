@@ -136,7 +136,7 @@ func (s *Store) NameOf(h Handle) string {
 // number. match must not call the store.
 func (s *Store) RemoveMarked(match func(mark uint32) bool) int {
 	s.mu.Lock()
-	n := s.killWhere(func(b *block, i int, _ func() string) bool {
+	n := s.killWhere(func(b *block, i int) bool {
 		if b.marks == nil {
 			return false
 		}

@@ -68,39 +68,81 @@ func (s *Store) SetReject(reject func(name string) bool) {
 	s.reject = reject
 	s.overflow = [kinds]*Counter{} // one may end here
 	if reject != nil {
-		s.killWhere(func(b *block, i int, name func() string) bool {
+		s.killWhere(func(b *block, i int) bool {
 			hidden := b.modes != nil && ImportMode(b.modes[i].Load()) == HiddenAccumulate
-			return !hidden && reject(name())
+			return !hidden && reject(s.nameIn(b, i))
 		})
 	}
 	s.mu.Unlock()
 	s.purge()
 }
 
-// RemoveNetwork ends the stats from network input whose full name satisfies
-// match, and returns their number.
-func (s *Store) RemoveNetwork(match func(name string) bool) int {
+// NetworkRefs returns the references of the stats from network input whose full name
+// satisfies match; see [Cursor.Ref]. Stats can come and go meanwhile.
+func (s *Store) NetworkRefs(match func(name string) bool) (refs []uint64) {
+	for index := range s.blocks.All() {
+		for ref, name := range s.networkNames(index) {
+			if match(name) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// networkNames returns the full names of the stats from network input in a block, by their
+// references.
+func (s *Store) networkNames(index int) map[uint64]string {
 	s.mu.Lock()
-	n := s.killWhere(func(b *block, _ int, name func() string) bool {
-		return b.cls.network && match(name())
-	})
+	defer s.mu.Unlock()
+	b := s.blocks.Find(index)
+	if b == nil || !b.cls.network {
+		return nil
+	}
+	names := make(map[uint64]string, b.live)
+	for i := range b.n {
+		if b.alive.has(i) {
+			names[b.ref(i)] = s.nameIn(b, i)
+		}
+	}
+	return names
+}
+
+// RemoveRefs ends the stats with the references that still live, and returns their number.
+func (s *Store) RemoveRefs(refs []uint64) (n int) {
+	s.mu.Lock()
+	for _, ref := range refs {
+		if s.HasRef(ref) {
+			b, i := s.at(id(ref))
+			s.kill(b, i, id(ref))
+			n++
+		}
+	}
 	s.mu.Unlock()
 	s.purge()
 	return n
 }
 
+// RemoveNetwork ends the stats from network input whose full name satisfies match, and
+// returns their number.
+func (s *Store) RemoveNetwork(match func(name string) bool) int {
+	return s.RemoveRefs(s.NetworkRefs(match))
+}
+
+// nameIn returns the full name of the stat in slot i of b. Store.mu must be held.
+func (s *Store) nameIn(b *block, i int) string {
+	enc, _ := splitRecord(b.record(i))
+	return string(s.symbols.AppendText(nil, enc))
+}
+
 // killWhere ends the stats for which f is true. Store.mu must be held.
-func (s *Store) killWhere(f func(b *block, i int, name func() string) bool) (n int) {
+func (s *Store) killWhere(f func(b *block, i int) bool) (n int) {
 	for _, b := range s.eachBlock() {
 		for i := range b.n {
 			if !b.alive.has(i) {
 				continue
 			}
-			name := func() string {
-				enc, _ := splitRecord(b.record(i))
-				return string(s.symbols.AppendText(nil, enc))
-			}
-			if f(b, i, name) {
+			if f(b, i) {
 				s.kill(b, i, makeID(b.index, i))
 				n++
 			}
