@@ -55,10 +55,6 @@ func TestFlags(t *testing.T) {
 		{"-l debug", func(o *Options) { o.LogLevel = "debug" }},
 		{"--log-level trace", func(o *Options) { o.LogLevel = "trace" }},
 		{"--log-level warn", func(o *Options) { o.LogLevel = "warning" }},
-		{"--log-level WARN --component-log-level admin:Debug", func(o *Options) {
-			o.LogLevel, o.ComponentLogLevel = "warning", "admin:Debug"
-			o.ComponentLevels = map[string]logctl.Level{"admin": logctl.Debug}
-		}},
 		{"--log-level warning", func(o *Options) { o.LogLevel = "warning" }},
 		{"--log-level error", func(o *Options) { o.LogLevel = "error" }},
 		{"--log-level critical", func(o *Options) { o.LogLevel = "critical" }},
@@ -161,7 +157,7 @@ func TestFlagErrors(t *testing.T) {
 		{"--local-address-ip-version v5", "error: unknown IP address version 'v5'"},
 		{"--use-dynamic-base-id --restart-epoch 1", "error: cannot use --restart-epoch=1 with --use-dynamic-base-id"},
 		{"--log-level loud", "error: invalid log level specified 'loud'"},
-		{"--log-level infos", "error: invalid log level specified 'infos'"},
+		{"--log-level Info", "error: invalid log level specified 'Info'"},
 		{"--component-log-level admin", "error: component log level not correctly specified 'admin'"},
 		{"--component-log-level admin:info:x", "error: component log level not correctly specified 'admin:info:x'"},
 		{"--component-log-level admin:", "error: invalid log level specified ''"},
