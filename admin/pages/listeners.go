@@ -115,7 +115,7 @@ func (v *view) connections() map[string]connections {
 	return list
 }
 
-// healthSwitch appends the buttons that fail and restore inbound health checks.
+// healthSwitch appends the state of inbound health checks, and the button that changes it.
 func (v *view) healthSwitch() {
 	if v.src.Health == nil || !v.permits("/healthcheck/fail") {
 		return
@@ -124,11 +124,11 @@ func (v *view) healthSwitch() {
 		v.Put(h("<div class='pad row'>"))
 		if v.src.Health.HealthFailed() {
 			v.word("warn", "failing")
+			v.button("../healthcheck/ok", "Restore health checks", "Health checks pass again.")
 		} else {
 			v.word("ok", "passing")
+			v.button("../healthcheck/fail", "Fail health checks", "Load balancers in front of this server stop sending it new traffic.")
 		}
-		v.button("../healthcheck/fail", "Fail health checks", "Load balancers in front of this server stop sending it new traffic.")
-		v.button("../healthcheck/ok", "Restore health checks", "Health checks pass again.")
 		v.Put(h("</div>\n"))
 	})
 }

@@ -265,6 +265,14 @@ func TestSearchPage(t *testing.T) {
 	}
 }
 
+// failingHealth are health checks that a test fails.
+type failingHealth struct {
+	fakeDrains
+	failed bool
+}
+
+func (f *failingHealth) HealthFailed() bool { return f.failed }
+
 // TestRoles expects pages to offer the changes that a role may make, and no others.
 func TestRoles(t *testing.T) {
 	secret := func(role admin.Role) string { return strings.Repeat(role.String(), 30) }
@@ -276,7 +284,9 @@ func TestRoles(t *testing.T) {
 		}
 		list = append(list, token)
 	}
+	var health failingHealth
 	srv := world(t, "plain", func(c *admin.Config) {
+		c.Sources.Health = &health
 		c.Auth = &admin.Auth{Tokens: admin.NewTokens(list...)}
 		c.Sources.CPUProfiler, c.Sources.HeapProfiler = testProfiler("cpu"), testProfiler("heap")
 	})
@@ -285,11 +295,14 @@ func TestRoles(t *testing.T) {
 	const operate = "/audit/undo /drain_listeners /healthcheck/fail /healthcheck/ok /logging /reset_counters /reopen_logs /runtime_modify /stats/recentlookups/clear /stats/recentlookups/disable /stats/recentlookups/enable "
 	for role, want := range map[admin.Role]string{admin.RoleRead: "", admin.RoleOperate: operate, admin.RoleAdmin: operate + "/bundle /cpuprofiler /heap_dump /heapprofiler"} {
 		seen := map[string]bool{}
-		for i, target := range append([]string{"server"}, targets...) {
-			if i == 0 { // recording can be stopped, later started
+		for i, target := range append([]string{"server", "listeners"}, targets...) {
+			switch i {
+			case 0: // recording can be stopped and health checks restored, later the opposite
 				srv.Store().Symbols().EnableRecent()
-			} else {
+				health.failed = true
+			case 2:
 				srv.Store().Symbols().DisableRecent()
+				health.failed = false
 			}
 			r := httptest.NewRequest("GET", "http://localhost"+Prefix+strings.ReplaceAll(target, "%s", "plain"), nil)
 			r.Header.Set("authorization", "Bearer "+secret(role))
