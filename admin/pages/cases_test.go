@@ -229,6 +229,10 @@ func TestClusterColumns(t *testing.T) {
 			t.Errorf("%s:\n%q\nwant\n%q", target, got, want)
 		}
 	}
+	// Unfolded hosts are not among the exported rows.
+	if got, want := string(request(srv, "clusters?open=plain&tsv=clusters", "").Body), string(request(srv, "clusters?tsv=clusters", "").Body); got != want {
+		t.Errorf("with unfolded hosts the table is\n%s, without\n%s", got, want)
+	}
 	body := string(request(srv, "clusters", "").Body)
 	for _, want := range []string{"<span class='sub'>default</span>", "<rect class='f warn' width='79.3%'", "<span class='sub'>812 of 1,024</span>", "<span class='sub'>high</span>", "<rect class='f bad' width='100%'",
 		"not enough data", "<span class='bad'>90</span>", "<b data-value='98.5'>98.5", "<span class='sub' data-value='90'>ejects under 90</span>"} {

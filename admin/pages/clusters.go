@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/statsd-admin/statsd-admin/internal/markup"
 	"github.com/statsd-admin/statsd-admin/internal/numfmt"
 	"github.com/statsd-admin/statsd-admin/render"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -26,7 +27,8 @@ type clusterRow struct {
 	breakers                     [2]status.BreakerLimits
 	use                          [2]status.BreakerUse
 	outlier                      *status.OutlierRates
-	key                          float64 // a value by which clusters are sorted
+	key                          float64      // a value by which clusters are sorted
+	unfolded                     *markup.Page // the hosts below the row; nil if they are folded
 }
 
 func (c *clusterRow) hosts() int { return c.healthy + c.degraded + c.unhealthy }
@@ -197,7 +199,7 @@ func showClusters(v *view) error {
 	v.Put(h("<form class='panel pad row' method='get' action='clusters' data-live='board'><label class='grow'><span class='vh'>Filter by name, a regular expression</span><input type='search' name='filter' class='find' placeholder='Name' value='"),
 		pattern, h("'></label>"))
 	v.chip("unhealthy", "Unhealthy only", only)
-	v.keep("sort", "dir", "rows")
+	v.keep("sort", "dir", "rows", "open")
 	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n"))
 	n := v.healthNow()
 	v.summary = plural(n.clusters, "cluster") + ", all hosts healthy"
@@ -213,6 +215,7 @@ func showClusters(v *view) error {
 		return v.nothing("Clusters", "No clusters are configured. List some in ", h("<code>static_resources.clusters</code>."))
 	}
 	var rows []clusterRow
+	open := v.names("open", mostOpen)
 	err := v.site.srv.Filtered(pattern, func(f *render.Filter) error {
 		var err error
 		v.src.Clusters.Statuses(func(c *status.Cluster) bool {
@@ -222,6 +225,9 @@ func showClusters(v *view) error {
 			}
 			if err == nil && matches {
 				if r := summarize(c); !only || r.unhealthy+r.degraded > 0 {
+					if slices.Contains(open, c.Name) {
+						r.unfolded = v.aside(func() { v.unfolded(c, r.hosts()) })
+					}
 					rows = append(rows, r)
 				}
 			}
@@ -234,6 +240,20 @@ func showClusters(v *view) error {
 	}
 	v.board(rows)
 	return nil
+}
+
+// mostOpen limits the clusters of a board whose hosts are unfolded.
+const mostOpen = 10
+
+// fold appends the link that unfolds the hosts of a cluster in place, or folds them.
+func (v *view) fold(name string, open bool) {
+	names := v.names("open", mostOpen)
+	if open {
+		names = slices.DeleteFunc(names, func(other string) bool { return other == name })
+	} else {
+		names = append([]string{name}, names...) // beyond the limit, the oldest one folds
+	}
+	v.Put(h("<a class='pin fold' aria-expanded='"), open, h("' aria-label='Hosts of "), name, h("' data-live='board' data-k='fold-"), name, h("' href='"), v.here("open", strings.Join(names, "\n")), h("'></a>"))
 }
 
 // chip appends a checkbox that looks like a chip.
@@ -310,6 +330,7 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	}
 	g.row("")
 	g.head(c.name, func() {
+		v.fold(c.name, c.unfolded != nil)
 		v.Put(h("<a class='wrap' href='"), url("clusters", "cluster", c.name), h("'>"), c.name, h("</a><span class='sub wrap'>"), version, h("</span>"))
 	})
 	g.cell(version, nil)
@@ -352,6 +373,9 @@ func (v *view) clusterRow(g *grid, list *store.View, c *clusterRow) {
 	g.cell(strings.Join(use, " "), func() { v.breakers(c) })
 	v.outlier(g, c.outlier)
 	g.cell(isoTime(c.checked), nil)
+	if c.unfolded != nil {
+		g.wide("hosts", func() { v.Join(c.unfolded) })
+	}
 }
 
 // requests appends the cells of the requests to a cluster: how many a second in the last

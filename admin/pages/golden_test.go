@@ -302,7 +302,7 @@ func TestGolden(t *testing.T) {
 		"histogram":  {"stat?name=web.took", "histograms?name=web.took&q=99.95&x=linear&y=count", "histograms?name=web.took&view=cdf"},
 		"histograms": {"histograms?filter=^web", "histograms?name=web.took&view=time", "histograms?name=web.sizes&compare=1&b=30s&span=10s&opened=1795341590000", "histograms?merge=1&filter=^web&unused=1", "histograms?filter=none"},
 		"explorer":   {"explorer?view=map&sort=new", "explorer?prefix=web.&sort=name", "explorer?tag=site", "explorer?prefix=none", "explorer?sort=samples"},
-		"clusters":   {"clusters", "clusters?unhealthy=1&sort=p99", "clusters?cluster=plain", "clusters?cluster=none", "clusters?cluster=gone", "clusters?filter=^none$|x&rows=25&offset=1"},
+		"clusters":   {"clusters", "clusters?unhealthy=1&sort=p99", "clusters?cluster=plain", "clusters?cluster=none", "clusters?cluster=gone", "clusters?filter=^none$|x&rows=25&offset=1", "clusters?filter=^plain|^none&open=plain%0D%0Anone%0D%0Agone"},
 		"listeners":  {"listeners"},
 		"ingest":     {"ingest", "ingest?line=bad%3A", "ingest?line=a%3A1%7Cc"},
 		"runtime":    {"runtime", "runtime?key=limit", "runtime?key=new", "runtime?key=api_token", "runtime?filter=LIM&rows=1000"},

@@ -248,7 +248,13 @@ func (g *grid) wide(class string, show func()) {
 	if g.at > 0 {
 		g.v.Put(h("</tr>\n"))
 	}
-	g.v.Put(h("<tr class='"), class, h("'><td colspan='"), len(g.columns), h("'>"))
+	seen := 0
+	for _, c := range g.columns {
+		if !c.hidden && !c.exported {
+			seen++
+		}
+	}
+	g.v.Put(h("<tr class='"), class, h("'><td colspan='"), seen, h("'>"))
 	show()
 	g.v.Put(h("</td></tr>\n"))
 	g.at = 0

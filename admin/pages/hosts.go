@@ -15,19 +15,47 @@ var hostColumns = [...]struct{ stat, head, title string }{
 	{"rq_active", "Rq active", "running requests"}, {"rq_total", "Rq total", "requests since the start"}, {"rq_error", "Rq errors", "failed requests"}, {"rq_timeout", "Rq timeouts", "requests that timed out"},
 }
 
-// hosts appends the hosts of a cluster, the unhealthy ones first.
+// hosts appends a page of the hosts of a cluster.
 func (v *view) hosts(c *status.Cluster, total int) {
 	offset, limit := v.window("250", "1000", "50")
 	if offset >= total {
 		offset = 0
 	}
+	shown := v.hostTable("hosts", c, offset, limit)
+	v.pager(offset, shown, total, limit, "")
+}
+
+// mostUnfolded is how many hosts of a cluster the board shows, the unhealthy ones first.
+const mostUnfolded = 25
+
+// unfolded appends the first hosts of a cluster below its row on the board.
+func (v *view) unfolded(c *status.Cluster, total int) {
+	shown := 0
+	if total > 0 {
+		shown = v.hostTable("hosts-of-"+c.Name, c, 0, mostUnfolded)
+	}
+	v.Put(h("<p class='row'><a href='"), url("clusters", "cluster", c.Name), h("'>"))
+	switch {
+	case total == 0:
+		v.Put("The cluster has no hosts.")
+	case shown < total:
+		v.Put("All ", count(total), " hosts and the circuit breakers")
+	default:
+		v.Put("All circuit breakers")
+	}
+	v.Put(h("</a></p>\n"))
+}
+
+// hostTable appends some hosts of a cluster, the unhealthy ones first, and returns how
+// many.
+func (v *view) hostTable(id string, c *status.Cluster, offset, limit int) (shown int) {
 	columns := []column{{head: "Host"}, {head: "Health"}, {head: "Weight", class: "num"}, {head: "Zone"}, {head: "Canary"}}
 	for _, h := range hostColumns {
 		columns = append(columns, column{head: h.head, title: h.title, class: "num"})
 	}
 	columns = append(columns, column{head: "Success", title: "success rate in the last interval of outlier detection", class: "num"}, column{head: "Last check", exported: true}, column{head: "Result", exported: true}, column{head: "Since", exported: true})
-	g := v.grid("hosts", "Hosts of "+c.Name, "cards dense", order{}, columns...)
-	at, shown := 0, 0
+	g := v.grid(id, "Hosts of "+c.Name, "cards dense", order{}, columns...)
+	at := 0
 	for _, wanted := range [...]status.Health{status.Unhealthy, status.Degraded, status.Healthy} {
 		c.Hosts(func(host *status.Host) bool {
 			if host.Health.Health() != wanted {
@@ -42,7 +70,7 @@ func (v *view) hosts(c *status.Cluster, total int) {
 		})
 	}
 	g.end()
-	v.pager(offset, shown, total, limit, "")
+	return shown
 }
 
 func (v *view) host(g *grid, host *status.Host) {

@@ -70,8 +70,10 @@ func (v *view) top() {
 	if v.moves {
 		v.scripts = append(v.scripts, "past.js", "live.js")
 	}
+	if style := v.asset(v.page.path + ".css"); style != "" {
+		v.Put(h("<link rel='stylesheet' href='"), style, h("'>\n"))
+	}
 	if v.page.path == "stats" {
-		v.Put(h("<link rel='stylesheet' href='"), v.asset("stats.css"), h("'>\n"))
 		v.scripts = append(v.scripts, "rows.js")
 		if v.moves {
 			v.scripts = append(v.scripts, "order.js")

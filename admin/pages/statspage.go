@@ -47,10 +47,7 @@ func (v *view) statsView() statsView {
 			q.engine = render.Engine(engine)
 		}
 	}
-	if text := v.query.Value("pins"); text != "" {
-		q.pins = strings.Split(text, "\n")
-		q.pins = q.pins[:min(len(q.pins), pinned)]
-	}
+	q.pins = v.names("pins", pinned)
 	return q
 }
 

@@ -183,15 +183,16 @@ func TestStatViews(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 	for query, want := range map[string]string{
-		"":                                    "a.busy a.idle b.busy",
-		"recent=1":                            "a.busy b.busy",
-		"recent=1&filter=own.a":               "a.busy",
-		"pins=own.b.busy%0Agone&filter=own.a": "b.busy gone a.busy a.idle",
-		"re=ecma&filter=^own[.](?!a)":         "b.busy",
-		"group=1":                             "a.busy a.idle b.busy",
-		"rows=100&offset=2":                   "b.busy",
-		"dir=desc":                            "b.busy a.idle a.busy",
-		"dir=desc&offset=1":                   "a.idle a.busy",
+		"":                                       "a.busy a.idle b.busy",
+		"recent=1":                               "a.busy b.busy",
+		"recent=1&filter=own.a":                  "a.busy",
+		"pins=own.b.busy%0Agone&filter=own.a":    "b.busy gone a.busy a.idle",
+		"pins=own.b.busy%0D%0Agone&filter=own.a": "b.busy gone a.busy a.idle", // as browsers send a hidden field
+		"re=ecma&filter=^own[.](?!a)":            "b.busy",
+		"group=1":                                "a.busy a.idle b.busy",
+		"rows=100&offset=2":                      "b.busy",
+		"dir=desc":                               "b.busy a.idle a.busy",
+		"dir=desc&offset=1":                      "a.idle a.busy",
 	} {
 		if got := names(query); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
@@ -201,7 +202,7 @@ func TestStatViews(t *testing.T) {
 		return string(b.srv.Request("GET", Prefix+"stats?"+query, nil).Body)
 	}
 	for query, want := range map[string]string{
-		"group=1":          "<tr class='group'><td colspan='7'><span class='mono wrap'>own.<wbr>b.</span>",
+		"group=1":          "<tr class='group'><td colspan='6'><span class='mono wrap'>own.<wbr>b.</span>",
 		"sel=own.a.idle":   "<tr class='sel'>",
 		"filter=a(b":       "Invalid re2 regex: missing closing ), at character 2</span><pre class='caret' aria-hidden='true'>a(b\n ^</pre>",
 		"filter=own.a":     "</span> 2 of ",

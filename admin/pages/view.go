@@ -84,6 +84,16 @@ func (v *view) here(pairs ...string) string {
 	return url(v.page.path, all...)
 }
 
+// aside returns what f appends, for a later place on the page.
+func (v *view) aside(f func()) *markup.Page {
+	main := v.Page
+	v.Page = markup.Page{}
+	f()
+	part := v.Page
+	v.Page = main
+	return &part
+}
+
 // stream appends the address of the stream of changes that the script reads, with the
 // given parameters of /stats/stream. It reports whether there is one.
 func (v *view) stream(pairs ...string) bool {
@@ -105,6 +115,17 @@ func (v *view) noStream() {
 
 // streamPath is the endpoint that streams changes of stats.
 const streamPath = "/stats/stream"
+
+// names returns the lines of a parameter, at most that many. Browsers end the lines of
+// hidden fields with CRLF.
+func (v *view) names(parameter string, most int) (names []string) {
+	for name := range strings.Lines(v.query.Value(parameter)) {
+		if name = strings.TrimRight(name, "\r\n"); name != "" && len(names) < most {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // keep appends hidden fields that make a form keep parameters.
 func (v *view) keep(names ...string) {

@@ -38,7 +38,7 @@ func everyPage() []string {
 		case "/ui/stats":
 			path += "?rows=100"
 		case "/ui/clusters":
-			path += "?rows=25"
+			path += "?rows=25&open=backend%0A" + url.QueryEscape(crowdNames[0]) + "0"
 		}
 		list = append(list, path)
 	}

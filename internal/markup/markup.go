@@ -44,6 +44,9 @@ func (p *Page) Put(parts ...any) {
 	}
 }
 
+// Join appends another page.
+func (p *Page) Join(other *Page) { p.b = append(p.b, other.b...) }
+
 // Bytes returns the page so far. It is valid until the next call of a method.
 func (p *Page) Bytes() []byte { return p.b }
 

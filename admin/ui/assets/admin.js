@@ -70,8 +70,8 @@ const decoded = (text) => {
   }
 };
 const query = (search) => new Map(search.replace(/^\?/, '').split('&').filter(Boolean).map((pair) => {
-  const at = pair.includes('=') ? pair.indexOf('=') : pair.length;
-  return [decoded(pair.slice(0, at)), decoded(pair.slice(at + 1))];
+  const [name, ...value] = pair.split('=');
+  return [decoded(name), decoded(value.join('='))];
 }));
 const address = (path, values) => {
   const pairs = [...values].filter(([, value]) => value !== '').map((pair) => pair.map(encodeURIComponent).join('='));
@@ -152,10 +152,7 @@ function confirmed(request, effects, allowed) {
 // described returns the request of a form and what it and its options do, in words.
 function described(form) {
   const path = form.getAttribute('action').replace(/^(\.\.\/)+/, '');
-  const set = [...new FormData(form)].map(([name, value]) => {
-    const field = [...form.elements].find((e) => e.name === name);
-    return field && field.type === 'checkbox' ? name : `${name}=${value}`;
-  });
+  const set = [...new FormData(form)].map(([name, value]) => (form.elements.namedItem(name)?.type === 'checkbox' ? name : `${name}=${value}`));
   const effects = form.dataset.effect ? [form.dataset.effect] : [];
   for (const e of form.elements) {
     if (e.type === 'checkbox' && e.checked) {
@@ -196,11 +193,11 @@ function prepare(form) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const opener = event.submitter;
-    const allowed = [form.dataset.word, form.dataset.node].filter((word) => word);
+    const allowed = [form.dataset.word, form.dataset.node].filter(Boolean);
     if (await confirmed(...described(form), form.dataset.word ? allowed : [])) {
       form.submit();
-    } else if (opener !== null) {
-      opener.focus();
+    } else {
+      opener?.focus();
     }
   });
   if (form.dataset.submit === 'change') {
@@ -342,12 +339,14 @@ if (soft) {
   window.addEventListener('popstate', () => replace(['results', 'controls'], location.pathname + location.search));
 }
 
+const modified = (event) => event.button || event.ctrlKey || event.metaKey || event.shiftKey;
+
 // A link changes what is shown. What was typed or chosen since then stays.
 let typed = () => {}; // applies what is being typed
 document.addEventListener('click', () => typed(), true);
-const changes = (event) => {
+document.addEventListener('click', (event) => {
   const link = event.target.closest?.('#content a[href]');
-  if (!link || link.dataset.copy || link.pathname !== location.pathname || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.defaultPrevented) {
+  if (!link || link.dataset.copy || link.pathname !== location.pathname || modified(event) || event.defaultPrevented) {
     return;
   }
   const [before, now, to] = [rendered, location.search, link.search].map(query);
@@ -356,18 +355,19 @@ const changes = (event) => {
       to.set(name, now.get(name) ?? '');
     }
   }
-  const url = address(link.pathname, to);
+  const url = address(link.pathname, to) + link.hash;
   if (soft) {
     event.preventDefault();
     navigate(url);
-  } else if (url !== carried(link.href)) {
+  } else if (link.dataset.live) {
+    event.preventDefault();
+    history.replaceState(null, '', url);
+    replace([link.dataset.live], url);
+  } else if (url !== address(link.pathname, query(link.search)) + link.hash) {
     event.preventDefault();
     location.href = url;
   }
-};
-if (document.querySelector('form[data-live]')) {
-  document.addEventListener('click', changes);
-}
+});
 
 // live makes a filter form work while it is used.
 function live(form) {
@@ -413,7 +413,7 @@ function enliven(from) {
   localTimes(from);
   for (const link of all('[data-copy]', from)) {
     link.addEventListener('click', async (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || !navigator.clipboard) {
+      if (modified(event) || !navigator.clipboard) {
         return;
       }
       event.preventDefault();
@@ -475,7 +475,7 @@ if (every) {
   const again = async () => {
     const start = performance.now();
     if (!busy()) {
-      await replace(['content'], location.pathname + location.search);
+      await replace([every.dataset.part ?? 'content'], location.pathname + location.search);
     }
     wait(performance.now() - start);
   };
