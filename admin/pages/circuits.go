@@ -98,7 +98,7 @@ func (v *view) circuitStream() bool {
 func (v *view) streamNote() {
 	if v.circuitStream() {
 		v.Put(h("<div class='row'><span>Event stream for a Hystrix dashboard:</span> <code class='wrap'>"), v.r.Base(), circuitPath,
-			h("</code> <span class='quiet'>A dashboard that reads it in the browser needs <code>admin.circuit_stream_cors: any</code>.</span></div>\n"))
+			h("</code> <button type='button' class='scripted' id='copy-stream' hidden>Copy</button><span class='quiet'>A dashboard that reads it in the browser needs <code>admin.circuit_stream_cors: any</code>.</span></div>\n"))
 		return
 	}
 	v.note("info", "no-stream", func() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func showConfig(v *view) error {
 		pattern, h("'></label>"))
 	v.Put(h("<label class='grow'><span class='vh'>Search in keys and values</span><input type='search' name='search' class='find' placeholder='Key or value' value='"),
 		v.query.Value("search"), h("'></label>"))
-	v.keep("resource", "open")
+	v.keep("tab", "resource", "open")
 	v.chip("include_eds", "With endpoints", eds)
 	v.Put(h("<button type='submit' class='primary'>Filter</button></form>\n"))
 	if text := v.query.Value("search"); text != "" {
@@ -62,16 +63,61 @@ func showConfig(v *view) error {
 	if err != nil {
 		return v.problem(err)
 	}
-	v.Put(h("<div class='cols split'>\n<div class='stack'>\n"))
+	tab := slices.IndexFunc(sections, func(s dump.Section) bool { return s.Key == v.query.Value("tab") })
+	v.tabs(sections, tab)
+	v.Put(h("<div class='cols split' id='fresh'>\n<div class='stack'>\n"))
 	for i := range sections {
-		v.section(&sections[i], resources[i], field, name)
+		if tab < 0 || tab == i {
+			v.section(&sections[i], resources[i], field, name)
+		}
 	}
 	v.summary = cmp.Or(v.summary, plural(total, "resource"))
 	v.Put(h("</div>\n<div class='stack'>\n"))
-	v.dump(sections, field, name, pattern, eds)
+	section := v.query.Value("section")
+	if field == "" && section == "" {
+		section = "bootstrap"
+		if tab >= 0 {
+			section, field = opening(&sections[tab], resources[tab])
+		}
+	}
+	v.dump(sections, section, field, name, pattern, eds)
 	v.Put(h("</div>\n</div>\n"))
 	v.saved()
 	return nil
+}
+
+// tabs appends links to the sections; each shows one of them alone. The index of the
+// present one is negative if all are shown. Endpoints are in the dump only on request.
+func (v *view) tabs(sections []dump.Section, present int) {
+	v.Put(h("<div class='seg tabs' role='group' aria-label='Sections'>"))
+	tab := func(key, title string, current bool, more ...string) {
+		v.Put(h("<a href='"), v.here(append(more, "tab", key, "section", "", "resource", "", "name", "")...), h("' data-k='tab-"), key, h("'"))
+		if current {
+			v.Put(h(" aria-current='true'"))
+		}
+		v.Put(h(">"), title, h("</a>"))
+	}
+	tab("", "All", present < 0)
+	for _, s := range v.src.ConfigDump.Sections(true) {
+		shown := slices.IndexFunc(sections, func(other dump.Section) bool { return other.Key == s.Key })
+		if shown < 0 {
+			tab(s.Key, capital(s.Key), false, "include_eds", "1")
+			continue
+		}
+		tab(s.Key, capital(s.Key), shown == present)
+	}
+	v.Put(h("</div>\n"))
+}
+
+// opening returns what the tab of a section shows first: its first list with resources,
+// or if all are empty, its settings.
+func opening(s *dump.Section, resources []resource) (section, field string) {
+	for _, r := range resources {
+		if r.total > 0 {
+			return "", r.field
+		}
+	}
+	return s.Key, ""
 }
 
 // saved appends the viewer of saved files, which is a script: opened files stay in
@@ -191,11 +237,7 @@ func list(l *dump.List, f *render.Filter) (r resource, err error) {
 
 // dump appends the chosen tree: a resource, all of a field, or the settings
 // of a section.
-func (v *view) dump(sections []dump.Section, field, name, pattern string, eds bool) {
-	section := v.query.Value("section")
-	if field == "" && section == "" {
-		section = "bootstrap"
-	}
+func (v *view) dump(sections []dump.Section, section, field, name, pattern string, eds bool) {
 	pairs := []string{"resource", field}
 	title := field
 	switch {

@@ -307,7 +307,7 @@ func TestGolden(t *testing.T) {
 		"ingest":     {"ingest", "ingest?line=bad%3A", "ingest?line=a%3A1%7Cc"},
 		"runtime":    {"runtime", "runtime?key=limit", "runtime?key=new", "runtime?key=api_token", "runtime?filter=LIM&rows=1000"},
 		"logging":    {"logging", "logging?filter=MA&pick=main&to=off"},
-		"config":     {"config", "config?resource=dynamic_clusters&name=Plain&filter=^Pla&include_eds=1", "config?section=clusters&filter=^Pla", "config?resource=large&filter=^Pla", "config?resource=absent&filter=^Pla", "config?search=TRUE&filter=^Pla", "config?search=n-1&filter=none", "config?filter=(x"},
+		"config":     {"config", "config?tab=clusters", "config?resource=dynamic_clusters&name=Plain&filter=^Pla&include_eds=1", "config?section=clusters&filter=^Pla", "config?resource=large&filter=^Pla", "config?resource=absent&filter=^Pla", "config?search=TRUE&filter=^Pla", "config?search=n-1&filter=none", "config?filter=(x"},
 		"certs":      {"certs"},
 		"circuits":   {"circuits", "circuits?sort=name"},
 		"audit":      {"audit", "audit?filter=LIMIT"},

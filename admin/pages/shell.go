@@ -166,9 +166,11 @@ func (v *view) header(name string) {
 }
 
 // refresh appends the choice of the time between two updates: of events where there is
-// a stream, else of the whole page. Pages that their own script fills have none.
+// a stream, else of the whole page, but for opened files. Circuits, which their own script fills, have
+// none.
 func (v *view) refresh() {
-	if len(v.scripts) > 0 && !v.moves && !strings.HasPrefix(v.page.path, "stat") {
+	opens := slices.Contains(v.scripts, "config.js")
+	if len(v.scripts) > 0 && !v.moves && !opens && !strings.HasPrefix(v.page.path, "stat") {
 		return
 	}
 	first, times := "No refresh", []string{"1", "2", "5", "10", "30"}
@@ -180,6 +182,9 @@ func (v *view) refresh() {
 			v.Put("5") // seconds until what has no stream is rendered again
 		}
 		v.Put(h("'"))
+	}
+	if opens {
+		v.Put(h(" data-part='fresh'"))
 	}
 	v.Put(h(">"))
 	v.option("", first, false)

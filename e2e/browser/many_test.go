@@ -232,7 +232,26 @@ func TestSavedDumps(t *testing.T) {
 	p.press("#since")
 	p.until("document.querySelector('#since-out').innerText.includes('did not answer')")
 
+	// Rendered again, opened files and the comparison stay, and it follows.
+	p.ready(base(d) + "/ui/config?tab=clusters")
+	p.until("document.querySelector('#saved').dataset.ready")
+	if got := eval[string](p, "[...document.querySelectorAll('.split > :first-child h2')].map((e) => e.textContent) + ' ' + document.querySelector('#dump').textContent"); got != "Clusters static_clusters" {
+		t.Errorf("the tab shows %q", got)
+	}
+	p.do(chromedp.SetUploadFiles("#saved input", []string{stats}))
+	p.until("document.querySelector('#saved-out').innerText.includes('a.b 1')")
+	p.press("#since")
+	p.until("document.querySelector('#since-out').innerText.includes('do not differ')")
+	p.do(chromedp.Evaluate[chromedp.Void](`window.fetch = ((fetch) => async (u, o) => new Response((await (await fetch(u, o)).text()).replace('"1s"', '"3s"')))(window.fetch); document.getElementById('fresh').old = true`))
+	p.do(chromedp.SetValue("#refresh", "1"), chromedp.Evaluate[chromedp.Void]("document.activeElement.blur(); document.getElementById('refresh').dispatchEvent(new Event('change'))"))
+	p.until("!document.getElementById('fresh').old && document.querySelector('#changes')?.innerText.includes('connect_timeout\\t1s\\t3s')")
+	if got := eval[string](p, "document.querySelector('#saved-out').innerText"); !strings.Contains(got, "a.b 1") {
+		t.Errorf("after rendering again, the opened file is %q", got)
+	}
+
 	// Each node has a path, by pointer and by keyboard.
+	p.ready(base(d) + "/ui/config?resource=static_clusters&name=backend")
+	p.until("document.querySelector('#saved').dataset.ready")
 	p.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll('.tree .leaf')].find((e) => e.innerText === 'connect_timeout 1s').click()`))
 	p.until("document.querySelector('.tree').previousElementSibling.querySelector('code').textContent === '.configs[0].cluster.connect_timeout'")
 	p.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('.tree').focus()"))
@@ -286,6 +305,9 @@ func TestCircuitTiles(t *testing.T) {
 	if got := eval[float64](p, "document.querySelectorAll('ul#tiles > li.tile > h2').length"); got != 200 {
 		t.Errorf("%v tiles", got)
 	}
+	p.do(chromedp.Evaluate[chromedp.Void](`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (x) => { window.copied = x; }}})`))
+	p.press("#copy-stream")
+	p.until("window.copied === '" + f.URL + "/circuit_event_stream'")
 	f.CloseClientConnections()
 	p.until(tile + ".innerText.includes('11,199')")
 	// Paused, the page has no stream, also when its address is opened again.

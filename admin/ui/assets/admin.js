@@ -456,8 +456,8 @@ const every = document.getElementById('refresh');
 const edited = (e) => (e.type === 'checkbox' || e.type === 'radio' ? e.checked !== e.defaultChecked
   : e.localName === 'select' ? [...e.options].some((o) => o.selected !== o.defaultSelected) && e.selectedIndex > 0 : e.value !== e.defaultValue);
 const busy = () => document.hidden || document.querySelector('dialog, .stale, #pause[aria-pressed="true"]') !== null || !getSelection().isCollapsed || performance.now() - moved < 1000
-  || document.activeElement.closest('#content :is(input, select, textarea, .plot)') !== null
-  || all('#content :is(input:not([type="hidden"]), select, textarea)').some(edited);
+  || document.activeElement.closest('#content :is(input, select, textarea, .plot, .tree)')
+  || all('#content :is(input:not([type="hidden"], [type="file"]), select, textarea)').some(edited);
 if (every) {
   every.value = parameter('every');
   if (every.selectedIndex < 0) {

@@ -3,7 +3,7 @@
 
 const { parameter } = await import(document.querySelector('script[src$="/admin.js"]').src);
 
-const words = { none: 'no requests', low: 'errors low', errors: 'errors', pause: 'Pause', live: 'Go live' };
+const words = { none: 'no requests', low: 'errors low', errors: 'errors', pause: 'Pause', live: 'Go live', copied: 'Copied' };
 const button = document.getElementById('pause');
 const tiles = document.getElementById('tiles');
 const points = 120;
@@ -74,6 +74,14 @@ function toggle() {
   }
 }
 
+const copy = document.getElementById('copy-stream');
+if (copy && navigator.clipboard) {
+  copy.hidden = false;
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(copy.previousElementSibling.textContent);
+    copy.textContent = words.copied;
+  });
+}
 if (tiles?.dataset.events) {
   button.addEventListener('click', () => {
     parameter('pause', parameter('pause') ? '' : '1');

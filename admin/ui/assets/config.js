@@ -137,18 +137,25 @@ box.querySelector('button').addEventListener('click', async () => {
 
 // The part that is shown, as it was when the page was opened. It is small: the server
 // draws no tree of much.
-const since = document.getElementById('since');
-if (since) {
-  const read = async () => {
-    const answer = await fetch(since.dataset.part).catch(() => null);
-    return answer?.ok ? parse(await answer.text()) : null;
-  };
-  const before = read();
-  since.addEventListener('click', async () => {
-    const [from, to] = [await before, await read()];
-    document.getElementById('since-out').replaceChildren(...(from && to ? compare(from, to, 'changes', [words.opened, words.now]) : [make('p', { className: 'empty', textContent: words.unread })]));
-  });
-}
+const since = () => document.getElementById('since');
+const read = async (part) => {
+  const answer = await fetch(part).catch(() => null);
+  return answer?.ok ? parse(await answer.text()) : null;
+};
+const { part } = since()?.dataset ?? {};
+const before = part && read(part);
+let compared = false; // the user wants to see the changes
+const changes = async () => {
+  const [from, to] = [await before, await read(part)];
+  document.getElementById('since-out')?.replaceChildren(...(from && to ? compare(from, to, 'changes', [words.opened, words.now]) : [make('p', { className: 'empty', textContent: words.unread })]));
+};
+document.addEventListener('click', (event) => {
+  if (event.target === since()) {
+    compared = true;
+    changes();
+  }
+});
+document.addEventListener('replaced', () => compared && changes());
 
 // placeOf returns the path of a node in the notation of jq.
 function placeOf(node) {
