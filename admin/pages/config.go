@@ -86,8 +86,8 @@ func showConfig(v *view) error {
 	return nil
 }
 
-// tabs appends links to the sections; each shows one of them alone. The index of the
-// present one is negative if all are shown. Endpoints are in the dump only on request.
+// tabs appends a link to each section, which then is shown alone. The index of the
+// present section is negative if all are shown. Endpoints are in the dump only on request.
 func (v *view) tabs(sections []dump.Section, present int) {
 	v.Put(h("<div class='seg tabs' role='group' aria-label='Sections'>"))
 	tab := func(key, title string, current bool, more ...string) {

@@ -197,6 +197,8 @@ func (f fakeIngest) Explain(line []byte) report.Explanation {
 
 func (f fakeIngest) Forget(func(string) bool) int { return 0 }
 
+func (f fakeIngest) Matching(func(string) bool) int { return 0 }
+
 // Mapping has rules of each state; the last reload failed.
 func (f fakeIngest) Mapping() report.Mapping {
 	rules := []report.RuleUse{
