@@ -170,10 +170,13 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 	t = &http.Transport{DisableKeepAlives: true}
 	t.DialContext = d.DialContext
 	scheme, rest, _ := strings.Cut(c.address, ":")
+	if at := strings.LastIndexByte(c.address, '@'); at >= 0 && scheme != "unix" { // with a password, perhaps
+		return "", nil, usageError{fmt.Errorf("error: address '…%s' has a user name: want --token-file for credentials", c.address[at:])}
+	}
 	switch scheme {
 	case "http", "https":
 		host := strings.TrimSuffix(strings.TrimPrefix(rest, "//"), "/")
-		if !strings.HasPrefix(rest, "//") || host == "" || strings.ContainsAny(host, "/?#@") {
+		if !strings.HasPrefix(rest, "//") || host == "" || strings.ContainsAny(host, "/?#") {
 			return "", nil, usageError{fmt.Errorf("error: address '%s' is not %s://host:port", c.address, scheme)}
 		}
 		base = scheme + "://" + host
@@ -187,7 +190,7 @@ func (c *client) transport() (base string, t *http.Transport, err error) {
 			return d.DialContext(ctx, "unix", path)
 		}
 	default:
-		if host, port, err := net.SplitHostPort(c.address); err == nil && port != "" && !strings.ContainsAny(host+port, "/?#@") {
+		if host, port, err := net.SplitHostPort(c.address); err == nil && port != "" && !strings.ContainsAny(host+port, "/?#") {
 			base = "http://" + net.JoinHostPort(cmp.Or(host, "localhost"), port)
 			break
 		}
