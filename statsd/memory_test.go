@@ -217,30 +217,40 @@ func TestRemainsOfEndedSeriesCount(t *testing.T) {
 		r.Sweep(false)
 		r.flush()
 	}
-	round(0)
-	first, begin := r.registry.memory.series(), heap()
-	for n := 1; n < 20; n++ {
-		round(n)
-	}
-	grown, real := r.registry.memory.series()-first, heap()-begin
-	t.Logf("%d bytes charged, %d in use, %d series", grown, real, r.registry.live)
-	if grown < real/2 || grown > 2*real {
-		t.Errorf("%d bytes are charged for %d in use", grown, real)
-	}
-	for n := 20; n < 300; n++ {
-		round(n)
-	}
-	if used, limit := r.registry.memory.total(), r.registry.memory.limit(); used > limit || r.registry.live > 300 {
-		t.Errorf("%d bytes of %d are charged for %d series", used, limit, r.registry.live)
-	}
-	if real := heap() - begin; real > 6<<20 {
+	if real := r.chargesAsUsed(20, 300, round); real > 6<<20 {
 		t.Errorf("%d bytes are in use with a budget of 4 MiB", real)
+	}
+	if r.registry.live > 300 {
+		t.Errorf("%d series", r.registry.live)
 	}
 	r.Forget(func(string) bool { return true })
 	r.flush()
 	if left := r.registry.memory.series(); left != 0 {
 		t.Errorf("%d bytes are charged for nothing", left)
 	}
+}
+
+// chargesAsUsed runs rounds of input. In the first few, the charge must grow about as the
+// heap does, and at the end it must be within the budget. It returns the growth of the heap.
+func (r *rig) chargesAsUsed(few, all int, round func(n int)) int64 {
+	r.t.Helper()
+	round(0)
+	first, begin := r.registry.memory.series(), heap()
+	for n := 1; n < few; n++ {
+		round(n)
+	}
+	grown, real := r.registry.memory.series()-first, heap()-begin
+	r.t.Logf("%d bytes charged, %d in use, %d series", grown, real, r.registry.live)
+	if grown < real/2 || grown > 2*real {
+		r.t.Errorf("%d bytes are charged for %d in use", grown, real)
+	}
+	for n := few; n < all; n++ {
+		round(n)
+	}
+	if used, limit := r.registry.memory.total(), r.registry.memory.limit(); used > limit {
+		r.t.Errorf("%d bytes of %d are charged", used, limit)
+	}
+	return heap() - begin
 }
 
 func heap() int64 {
@@ -271,23 +281,7 @@ func TestEndedSeriesInAViewCount(t *testing.T) {
 		r.Sweep(false)
 		r.flush()
 	}
-	round(0)
-	first, begin := r.registry.memory.series(), heap()
-	for n := 1; n < 10; n++ {
-		round(n)
-	}
-	grown, real := r.registry.memory.series()-first, heap()-begin
-	t.Logf("%d bytes charged, %d in use, %d series", grown, real, r.registry.live)
-	if grown < real/2 || grown > 2*real {
-		t.Errorf("%d bytes are charged for %d in use", grown, real)
-	}
-	for n := 10; n < 100; n++ {
-		round(n)
-	}
-	if used, limit := r.registry.memory.total(), r.registry.memory.limit(); used > limit {
-		t.Errorf("%d bytes of %d are charged", used, limit)
-	}
-	if real := heap() - begin; real > 12<<20 {
+	if real := r.chargesAsUsed(10, 100, round); real > 12<<20 {
 		t.Errorf("%d bytes are in use with a budget of 8 MiB", real)
 	}
 	v.Close()
