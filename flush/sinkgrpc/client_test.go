@@ -31,6 +31,7 @@ import (
 	"github.com/statsd-admin/statsd-admin/flush/otlp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkhttp"
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 	"github.com/statsd-admin/statsd-admin/internal/closedport"
 	"github.com/statsd-admin/statsd-admin/internal/protobuf"
 	"github.com/statsd-admin/statsd-admin/store"
@@ -436,19 +437,6 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// silent is a connection whose other end takes nothing more without a sign.
-type silent struct {
-	net.Conn
-	gone *atomic.Bool
-}
-
-func (s silent) Write(b []byte) (int, error) {
-	if s.gone.Load() {
-		return len(b), nil
-	}
-	return s.Conn.Write(b)
-}
-
 // TestCallsConnectAgain: a call after one without an answer opens a connection at once. A
 // receiver that vanishes without closing its connection costs one call.
 func TestCallsConnectAgain(t *testing.T) {
@@ -466,7 +454,7 @@ func TestCallsConnectAgain(t *testing.T) {
 		if attempts > 1 {
 			was = new(atomic.Bool)
 		}
-		return silent{c, was}, err
+		return sinktest.Silent{Conn: c, Gone: was}, err
 	}
 	tr := connect(t, cfg)
 	for range 2 {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/statsd-admin/statsd-admin/flush/sinkqueue"
+	"github.com/statsd-admin/statsd-admin/flush/sinktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -393,19 +394,6 @@ func TestPlainBody(t *testing.T) {
 	}
 }
 
-// silent is a connection whose other end takes nothing more without a sign.
-type silent struct {
-	net.Conn
-	gone *atomic.Bool
-}
-
-func (s silent) Write(b []byte) (int, error) {
-	if s.gone.Load() {
-		return len(b), nil
-	}
-	return s.Conn.Write(b)
-}
-
 // TestVanishedReceiver: a request without an answer is the last of its connection, also
 // over HTTP/2, whose connections outlive requests.
 func TestVanishedReceiver(t *testing.T) {
@@ -425,7 +413,7 @@ func TestVanishedReceiver(t *testing.T) {
 	tr.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		opened, err := new(net.Dialer).DialContext(ctx, network, address)
 		if dials.Add(1) == 1 {
-			return silent{opened, &gone}, err
+			return sinktest.Silent{Conn: opened, Gone: &gone}, err
 		}
 		return opened, err
 	}

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -293,4 +295,19 @@ func Await(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// Silent is a connection whose other end, once Gone is true, takes nothing more and gives
+// no sign of it: writes succeed and have no effect.
+type Silent struct {
+	net.Conn
+	Gone *atomic.Bool
+}
+
+// Write implements [net.Conn].
+func (s Silent) Write(b []byte) (int, error) {
+	if s.Gone.Load() {
+		return len(b), nil
+	}
+	return s.Conn.Write(b)
 }
