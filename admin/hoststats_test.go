@@ -20,8 +20,8 @@ func (o oneHost) Statuses(yield func(*status.Cluster) bool) {
 
 func (o oneHost) Tracked(yield func(*status.Cluster) bool) { o.Statuses(yield) }
 
-// TestRepeatedHostStatsAreOneSeries: a program can list a name twice, or one that the
-// server shows itself.
+// TestRepeatedHostStatsAreOneSeries: a program can list a name twice, or a name of the
+// server itself.
 func TestRepeatedHostStatsAreOneSeries(t *testing.T) {
 	s := start(t, Config{Sources: Sources{Clusters: oneHost{[]status.HostStat{
 		{Name: "cx_total", Value: 7}, {Name: "cx_total", Value: 8}, {Name: "healthy", Value: 4}, {Name: "healthy", Gauge: true, Value: 3},

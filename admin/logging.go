@@ -71,7 +71,7 @@ func changeLevels(loggers Loggers, q Query) string {
 }
 
 // levelsSet returns the names of the settings that the parameters set, be it to the
-// present value: those that end up the same, however the levels were before.
+// present value: settings that end up the same, however the levels were before.
 func levelsSet(loggers Loggers, q Query) (names []string) {
 	var after [2]map[string]string
 	for i, level := range [...]string{"trace", "off"} {

@@ -22,7 +22,7 @@ const (
 	groupOther    = "Other"
 )
 
-// newPage starts a page whose title is also its heading. links appends what is beside
+// newPage starts a page whose title is also its heading. links appends the content beside
 // the heading.
 func (s *Server) newPage(title string, script bool, links func(p *page)) *page {
 	p := new(page)

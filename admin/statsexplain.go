@@ -181,7 +181,7 @@ const (
 )
 
 // NearestStat returns an existing name that continues name, as with the tags of a
-// series, or the one that name is probably a misspelling of, or "". It searches a part
+// series, or the probable name if it is misspelled, or "". It searches a part
 // of the names, or of the received ones, if there are many.
 func (s *Server) NearestStat(name string, received bool) string {
 	if name == "" {

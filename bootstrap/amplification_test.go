@@ -52,7 +52,7 @@ func costlyFiles() []costly {
 	}
 }
 
-// TestAmplification reads the costly files and compares what is kept and allocated
+// TestAmplification reads the costly files and compares the bytes kept and allocated
 // with bounds.
 func TestAmplification(t *testing.T) {
 	for _, tt := range costlyFiles() {

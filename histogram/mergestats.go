@@ -44,8 +44,8 @@ func MergeStats(a, b *Stats) *Stats {
 }
 
 // SubtractStats returns the values of a without the values of b, an earlier summary of
-// the same histogram. Counts and sum are exact; minimum and maximum are those of a
-// where they can be, and otherwise the low end of their bin. b may be nil. It panics
+// the same histogram. Counts and sum are exact; minimum and maximum come from a
+// where they can, and otherwise from the low end of their bin. b may be nil. It panics
 // if the layouts differ.
 func SubtractStats(a, b *Stats) *Stats {
 	switch {

@@ -349,7 +349,7 @@ func TestLargeFamiliesAreSplit(t *testing.T) {
 }
 
 // TestBoundsAsInC: bounds that are not exact in binary are shown with all their digits,
-// unless the histogram keeps decimals, as those of network input do.
+// unless the histogram keeps decimals, as histograms of network input do.
 func TestBoundsAsInC(t *testing.T) {
 	st := newStore(store.Options{Histograms: []store.HistogramSetting{{Match: func(string) bool { return true }, Buckets: []float64{0.1, 2}}}})
 	st.Root().Histogram("plain", store.Unspecified).Record(1)

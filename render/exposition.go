@@ -689,7 +689,7 @@ func seconds(ms float64) float64 {
 
 // appendNumber appends a bound or a sum like C's %.32g. OpenMetrics gets the
 // shortest decimal with a point, which it requires for le. Histograms that keep decimals,
-// as those of network input do, get the shortest decimal, because few such bounds are
+// as for network input, get the shortest decimal, because few such bounds are
 // exact and users look for 0.005.
 func (e *exposer) appendNumber(dst []byte, x float64) []byte {
 	if e.dialect == dialectOpenMetrics {

@@ -59,8 +59,8 @@ var (
 	ErrTooExpensive = errors.New("render: filter too expensive")
 )
 
-// A NameCostError ends a walk at a name that exceeded one of the limits of
-// [FilterLimits] for a single name. It wraps [ErrTooExpensive].
+// A NameCostError ends a walk at a name that exceeded a limit of
+// [FilterLimits] for single names. It wraps [ErrTooExpensive].
 type NameCostError struct {
 	Match time.Duration
 	Stack int

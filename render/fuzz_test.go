@@ -114,7 +114,7 @@ func FuzzExposition(f *testing.F) {
 	})
 }
 
-// TestRandomExpositions checks those of stores with many names and tags that meet.
+// TestRandomExpositions checks expositions of stores with many names and tags that meet.
 func TestRandomExpositions(t *testing.T) {
 	for seed := range uint64(100) {
 		checkExpositions(t, randomStore(t, seed))

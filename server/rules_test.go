@@ -131,7 +131,7 @@ func TestReloadOfMappingRules(t *testing.T) {
 }
 
 // TestReloadsUnderLoad replaces the file again and again, now and then by one with errors,
-// while senders are busy. Each sample is counted once, by one of the files.
+// while senders are busy. Each sample is counted once, by either file.
 func TestReloadsUnderLoad(t *testing.T) {
 	const senders, packets, reloads = 3, 400, 60
 	r := startRuled(t, false, oldRules)

@@ -102,7 +102,7 @@ func (st *stream) handshaking() bool {
 }
 
 // more reports whether st, which was idle, has input that can still be read. A read
-// that is late for its deadline does not return what has arrived.
+// that is late for its deadline does not return input that has arrived.
 func (st *stream) more() bool {
 	conn := st.conn
 	if t, ok := conn.(*tls.Conn); ok {

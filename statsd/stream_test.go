@@ -405,7 +405,7 @@ func connected(t *testing.T) (conn, client net.Conn) {
 	return conn, client
 }
 
-// TestInputAtTheDeadline: what has arrived when a reader is told that its time is over
+// TestInputAtTheDeadline: input that has arrived before the deadline of a reader passes
 // is read first, unless draining has taken too long.
 func TestInputAtTheDeadline(t *testing.T) {
 	conn, client := connected(t)

@@ -23,7 +23,7 @@ func TestExporterRefusesPipe(t *testing.T) {
 	}
 }
 
-// TestFilesOfTheCommandLineCanBePipes, as those of a shell's <(…), and end at a limit.
+// TestFilesOfTheCommandLineCanBePipes, as <(…) of a shell makes them, and end at a limit.
 func TestFilesOfTheCommandLineCanBePipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestHostsUnfold unfolds the hosts of a cluster below its row, with and without scripts:
-// the address says so, the focus and the filter stay, and the form keeps what is unfolded.
+// the address says so, the focus and the filter stay, and the form keeps the unfolded clusters.
 func TestHostsUnfold(t *testing.T) {
 	t.Parallel()
 	d := newMany(t, many{})

@@ -148,7 +148,7 @@ func TestStatPageMoves(t *testing.T) {
 }
 
 // TestClocksDiffer opens a page on a computer whose clock is an hour ahead: a note warns,
-// and rates and ages are those of the server.
+// and rates and ages follow the server's clock.
 func TestClocksDiffer(t *testing.T) {
 	t.Parallel()
 	d := start(t)

@@ -83,7 +83,7 @@ statsd:
 
 // TestProofHour keeps a page of 500 changing rows open for an hour, or for PROOFTIME,
 // while one in a hundred of a million stats changes each second. After a tenth of the
-// time neither the page nor what it holds may grow.
+// time neither the page nor its memory may grow.
 func TestProofHour(t *testing.T) {
 	whole := time.Hour
 	if text := os.Getenv("PROOFTIME"); text != "" {

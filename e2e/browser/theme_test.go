@@ -26,7 +26,7 @@ type frame struct {
 	color string
 }
 
-// TestFirstFrame chooses a theme that is not the one of the system, and opens pages whose
+// TestFirstFrame chooses another theme than the system's, and opens pages whose
 // second half does not arrive until a frame is painted: scripts that do not block the
 // parser would be late. No frame has the color of the other theme.
 func TestFirstFrame(t *testing.T) {

@@ -168,8 +168,8 @@ func quantiles(t *testing.T, all ...*daemon.Daemon) map[string]string {
 	return got
 }
 
-// TestFleetEqualsOneDaemon compares three daemons behind a hash with one that receives
-// every line: counts, sets, buckets and quantiles of every series.
+// TestFleetEqualsOneDaemon compares three daemons behind a hash with a single one, which
+// receives every line: counts, sets, buckets and quantiles of every series.
 func TestFleetEqualsOneDaemon(t *testing.T) {
 	f := newFleet(t)
 	f.write(20_000, mixed)

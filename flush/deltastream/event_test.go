@@ -22,7 +22,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// lines is a writer that keeps what it gets.
+// lines is a writer that keeps its input.
 type lines struct{ strings.Builder }
 
 func (*lines) Flush() error { return nil }

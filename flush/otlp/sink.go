@@ -48,7 +48,7 @@ const (
 // Transport carries requests to a receiver.
 type Transport interface {
 	// Export sends an encoded ExportMetricsServiceRequest and returns the encoded
-	// response. Errors are those of [sinkqueue.Config].
+	// response. Errors are as in [sinkqueue.Config].
 	Export(ctx context.Context, request []byte) (response []byte, err error)
 	// Target is where requests go, without secrets.
 	Target() string

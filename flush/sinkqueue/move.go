@@ -19,7 +19,7 @@ func (q *Queue) form() string {
 
 // Hold removes everything that is not delivered, and shards send nothing until
 // [Queue.Release]. It waits for attempts that are under way, at most until ctx ends. An
-// attempt that goes on keeps its packet. A second Hold returns only what came since.
+// attempt that goes on keeps its packet. A second Hold returns only later packets.
 func (q *Queue) Hold(ctx context.Context) []flush.Parcel {
 	q.mu.Lock()
 	defer q.mu.Unlock()

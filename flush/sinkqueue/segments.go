@@ -27,7 +27,7 @@ func largestFirst(packets []Packed) {
 }
 
 // runLength returns how many packets at the head of a queue one system call can send:
-// equally long ones that were added together, and then a shorter one.
+// equally long packets of one AddAll, and then a shorter one.
 func runLength(queue []packet) int {
 	first := queue[0]
 	if first.group == 0 {

@@ -1,5 +1,5 @@
 // Package lazyregexp compiles regular expressions when they are first used, so that
-// the start of a program does not wait for the ones that it may never need.
+// the start of a program does not wait for expressions that it may never need.
 package lazyregexp
 
 import (

@@ -21,7 +21,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 }
 
 // Equal returns as soon as get returns want, and fails the test after a minute with
-// what it returned last.
+// the last value.
 func Equal[T comparable](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {

@@ -586,7 +586,7 @@ func TestHealthChecks(t *testing.T) {
 	waittest.Until(t, "the target to be up", x.up.Load)
 }
 
-// TestLoopsOverTheAddressesOfTheHost: a listener on all addresses receives what is sent
+// TestLoopsOverTheAddressesOfTheHost: a listener on all addresses receives datagrams
 // to any of them.
 func TestLoopsOverTheAddressesOfTheHost(t *testing.T) {
 	addrs, err := net.InterfaceAddrs()

@@ -53,7 +53,7 @@ type Outcome struct {
 	Degraded bool
 	// Exclude marks a failed host as excluded from the number of hosts.
 	Exclude bool
-	// Why says in a few words what was wrong with the answer of an Active failure.
+	// Why names the fault in the answer of an Active failure, in a few words.
 	Why string
 }
 

@@ -203,7 +203,7 @@ func (k *resourceKind) label(name string, index int) string {
 // noV2 is the error about a v2 message without [Options].V2.
 const noV2 = "the v2 form is not part of this program"
 
-// form returns the form of a message with the type URL, or what is wrong with it.
+// form returns the form of a message with the type URL, or its fault.
 func (k *resourceKind) form(typeURL string) (form config.Form, fault string) {
 	switch messageName(typeURL) {
 	case k.v3Name:
