@@ -251,9 +251,9 @@ func (v *view) fold(name string, open bool) {
 	if open {
 		names = slices.DeleteFunc(names, func(other string) bool { return other == name })
 	} else {
-		names = append([]string{name}, names...) // beyond the limit, the oldest one folds
+		names = append(names, name) // beyond the limit, the oldest one folds
 	}
-	v.Put(h("<a class='pin fold' aria-expanded='"), open, h("' aria-label='Hosts of "), name, h("' data-live='board' data-k='fold-"), name, h("' href='"), v.here("open", strings.Join(names, "\n")), h("'></a>"))
+	v.Put(h("<a class='pin fold' aria-expanded='"), open, h("' aria-label='Hosts of "), name, h("' data-live='board' data-k='fold-"), name, h("' href='"), v.here("open", namesValue(names, mostOpen)), h("'></a>"))
 }
 
 // chip appends a checkbox that looks like a chip.

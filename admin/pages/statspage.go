@@ -196,7 +196,7 @@ func (v *view) pastOf(q *statsView, r *statRow, c *store.Cursor) {
 	r.base = q.zero.base(c)
 }
 
-// The bytes of a parameter of the stream's address, and of all that have ids.
+// The bytes of a parameter of an address, and of all that have ids in that of the stream.
 const (
 	maxValue = 4000
 	maxIDs   = 7800
@@ -519,7 +519,7 @@ func (v *view) pin(q *statsView, name string) {
 		list = slices.DeleteFunc(list, func(x string) bool { return x == name })
 		label, class = "Unpin", "pin on"
 	}
-	v.Put(h("<a class='"), class, h("' title='"), label, h("' href='"), v.here("pins", strings.Join(list, "\n")), h("'></a>"))
+	v.Put(h("<a class='"), class, h("' title='"), label, h("' href='"), v.here("pins", namesValue(list, pinned)), h("'></a>"))
 }
 
 // changeCell appends the change since the zero point, or since the page was opened.

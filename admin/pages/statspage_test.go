@@ -2,7 +2,9 @@ package pages
 
 import (
 	"fmt"
+	"html"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,5 +276,37 @@ func TestStatOrder(t *testing.T) {
 	}
 	if r := b.srv.Request("GET", Prefix+"stats?filter=(&tsv=order", nil); r.Status != 400 {
 		t.Errorf("with a wrong filter: %d %s", r.Status, r.Body)
+	}
+}
+
+// TestLinksHaveRoom: the pins in a link lose their oldest names before the server refuses
+// the link.
+func TestLinksHaveRoom(t *testing.T) {
+	b := newBoard(t)
+	b.st.Scope("own").Counter(strings.Repeat("n", 200)).Add(1)
+	b.flush()
+	var names []string
+	for i := range 4 {
+		names = append(names, fmt.Sprint(i, strings.Repeat("x", 990)))
+	}
+	page := b.srv.Request("GET", Prefix+"stats?filter=^own&pins="+strings.Join(names, "%0A"), nil)
+	links := regexp.MustCompile(`href='([^']*pins=[^']*)'`).FindAllStringSubmatch(string(page.Body), -1)
+	if len(links) < 5 {
+		t.Fatalf("%d links in %s", len(links), page.Body)
+	}
+	for _, link := range links {
+		if r := b.srv.Request("GET", Prefix+html.UnescapeString(link[1]), nil); r.Status != 200 {
+			t.Errorf("a link of %d bytes: %d %s", len(link[1]), r.Status, r.Body)
+		}
+	}
+	for want, got := range map[string]string{
+		names[0]:                      namesValue(names[:1], 10),
+		strings.Join(names[1:], "\n"): namesValue(append(names, "new")[:4], 3),
+		"b\nc":                        namesValue([]string{"a", "b", "c"}, 2),
+		"":                            namesValue([]string{strings.Repeat("x", maxValue+1)}, 2),
+	} {
+		if got != want {
+			t.Errorf("%.40q…, want %.40q…", got, want)
+		}
 	}
 }

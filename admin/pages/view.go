@@ -127,6 +127,18 @@ func (v *view) names(parameter string, most int) (names []string) {
 	return names
 }
 
+// namesValue is the reverse of names: the value of a parameter with the last of names that
+// it has room for.
+func namesValue(names []string, most int) string {
+	names = names[max(0, len(names)-most):]
+	for {
+		if value := strings.Join(names, "\n"); len(value) <= maxValue {
+			return value
+		}
+		names = names[1:]
+	}
+}
+
 // keep appends hidden fields that make a form keep parameters.
 func (v *view) keep(names ...string) {
 	for _, name := range names {
